@@ -28,8 +28,9 @@ static void put_number(double value, const char *unit, const char *sign, char te
 }
 
 void vp_render_diff_text(const struct vp_diff *diff, const char *before, const char *after,
-			 struct vp_buffer *out)
+			 size_t width, struct vp_buffer *out)
 {
+	static const char *const least[] = {"95% from", "to", "After", "Before", NULL};
 	struct vp_table table = {0};
 	vp_sentences kept = {0};
 	static const char *const headers[] = {"VM",     "Measure",  "Before", "After",
@@ -58,7 +59,9 @@ void vp_render_diff_text(const struct vp_diff *diff, const char *before, const c
 		}
 		vp_table_text(&table, vp_diff_verdict_name(row->verdict));
 	}
-	vp_render_table_text(&table, false, out);
+	table.least = least;
+	table.whole = "--csv has all";
+	vp_render_table_fitted(&table, width, false, out);
 	vp_table_deinit(&table);
 	vp_vec_each (&kept, text)
 		free(*text);

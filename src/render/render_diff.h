@@ -6,8 +6,9 @@
 #include "analyze/account/account_diff.h"
 #include "base/buffer.h"
 
+/* The terminal has `width` characters per line; 0: no limit. */
 void vp_render_diff_text(const struct vp_diff *diff, const char *before, const char *after,
-			 struct vp_buffer *out);
+			 size_t width, struct vp_buffer *out);
 void vp_render_diff_json(const struct vp_diff *diff, const char *before, const char *after,
 			 struct vp_buffer *out);
 void vp_render_diff_csv(const struct vp_diff *diff, struct vp_buffer *out);

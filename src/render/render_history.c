@@ -87,9 +87,11 @@ static char *duration_of(const struct vp_kept *kept)
 	return vp_strdup(kept->problem ? "-" : vp_text_duration(kept->end - kept->start, text));
 }
 
-static void put_recordings(const struct vp_listed_store *store, bool colour,
+static void put_recordings(const struct vp_listed_store *store, size_t width, bool colour,
 			   history_texts *kept_texts, struct vp_buffer *out)
 {
+	/* The name has the start in UTC. */
+	static const char *const least[] = {"start", "kind", "size", "vms", NULL};
 	struct vp_table table = {0};
 
 	vp_table_column_add(&table, "name", "NAME", "", VP_CELL_TEXT);
@@ -110,7 +112,9 @@ static void put_recordings(const struct vp_listed_store *store, bool colour,
 		vp_table_text(&table, history_keep(kept_texts, size_text(kept->bytes)));
 		vp_table_text(&table, history_keep(kept_texts, note_of(&store->history, i)));
 	}
-	vp_render_table_text(&table, colour, out);
+	table.least = least;
+	table.whole = "--json has all";
+	vp_render_table_fitted(&table, width, colour, out);
 	vp_table_deinit(&table);
 }
 
@@ -130,7 +134,8 @@ static void put_findings(const struct vp_listed_store *store, struct vp_buffer *
 	}
 }
 
-void vp_render_history_text(const struct vp_listed_store *store, bool colour, struct vp_buffer *out)
+void vp_render_history_text(const struct vp_listed_store *store, size_t width, bool colour,
+			    struct vp_buffer *out)
 {
 	history_texts kept_texts = {0};
 	VP_AUTO_FREE char *size = size_text(vp_history_bytes(&store->history));
@@ -138,7 +143,7 @@ void vp_render_history_text(const struct vp_listed_store *store, bool colour, st
 
 	vp_buffer_printf(out, "store %s: %s\n\n", path, size);
 	if (store->history.count)
-		put_recordings(store, colour, &kept_texts, out);
+		put_recordings(store, width, colour, &kept_texts, out);
 	else
 		vp_buffer_string(out, "no recordings\n");
 	if (store->findings.count) {

@@ -16,7 +16,8 @@ struct vp_listed_store {
 	uint64_t bad_findings; /* malformed lines of the file `findings` */
 };
 
-void vp_render_history_text(const struct vp_listed_store *store, bool colour,
+/* The terminal has `width` characters per line; 0: no limit. */
+void vp_render_history_text(const struct vp_listed_store *store, size_t width, bool colour,
 			    struct vp_buffer *out);
 void vp_render_history_json(const struct vp_listed_store *store, struct vp_buffer *out);
 

@@ -82,8 +82,27 @@ static void render_intervals_put_value(bool is_time, double value, struct vp_buf
 		put_ratio(value, out);
 }
 
+/* Columns of the table, as far as they fit. */
+struct intervals_layout {
+	double base; /* 0: no column of it */
+	bool with_mean, with_live, with_least;
+};
+
+/* Omits the last columns first; `width` 0: no limit. */
+static struct intervals_layout intervals_layout_of(size_t width, double base)
+{
+	enum { NAME_AND_SUM = 26 + 2 + 20, VALUE = 2 + 14, PERCENT = 2 + 9 };
+	struct intervals_layout ret = {.base = base};
+	size_t used = NAME_AND_SUM + (base > 0 ? VALUE : 0);
+
+	ret.with_mean = !width || (used += VALUE) <= width;
+	ret.with_live = !width || (used += PERCENT) <= width;
+	ret.with_least = !width || (used += PERCENT) <= width;
+	return ret;
+}
+
 static void render_intervals_put_event(const struct vp_interval_recording *rec, size_t event,
-				       double base, struct vp_buffer *out)
+				       const struct intervals_layout *layout, struct vp_buffer *out)
 {
 	const struct vp_recipe_event *about = &rec->recipe.events.at[event];
 	struct vp_interval_total total = vp_interval_total(rec, event);
@@ -97,28 +116,47 @@ static void render_intervals_put_event(const struct vp_interval_recording *rec, 
 		vp_buffer_printf(out, "  %20.0f", sum);
 	else
 		vp_buffer_printf(out, "  %20s", "-");
-	render_intervals_put_value(
-	    is_time, rec->rows.count ? sum / (double)rec->rows.count : (double)NAN, out);
-	if (base > 0)
-		render_intervals_put_value(is_time, sum / base, out);
-	vp_buffer_printf(out, "  %8.2f%%  %8.2f%%\n", 100 * total.live, 100 * total.min_live);
+	if (layout->with_mean)
+		render_intervals_put_value(
+		    is_time, rec->rows.count ? sum / (double)rec->rows.count : (double)NAN, out);
+	if (layout->base > 0)
+		render_intervals_put_value(is_time, sum / layout->base, out);
+	if (layout->with_live)
+		vp_buffer_printf(out, "  %8.2f%%", 100 * total.live);
+	if (layout->with_least)
+		vp_buffer_printf(out, "  %8.2f%%", 100 * total.min_live);
+	vp_buffer_string(out, "\n");
+}
+
+static void intervals_put_headings(const struct intervals_layout *layout, const char *base,
+				   double per, struct vp_buffer *out)
+{
+	if (layout->base > 0)
+		vp_buffer_printf(out, "%-26s  %20s%*s  per %10.6g\n", "", "",
+				 layout->with_mean ? 16 : 0, "", per);
+	vp_buffer_printf(out, "%-26s  %20s%s", "event", "sum",
+			 layout->with_mean ? "    per interval" : "");
+	if (layout->base > 0)
+		vp_buffer_printf(out, "  %14.14s", base);
+	vp_buffer_printf(out, "%s%s\n", layout->with_live ? "  running %" : "",
+			 layout->with_least ? "      min %" : "");
 }
 
 void vp_render_intervals_text(const struct vp_interval_recording *rec, const char *base, double per,
-			      struct vp_buffer *out)
+			      size_t width, struct vp_buffer *out)
 {
 	uint32_t number = base ? vp_recipe_find(&rec->recipe, base) : VP_EVENTS_MAX;
 	double divisor = number < VP_EVENTS_MAX ? vp_interval_total(rec, number).estimate / per : 0;
-	VP_AUTO_FREE char *heading = divisor > 0 ? vp_format("  %14.14s", base) : vp_strdup("");
+	const struct intervals_layout layout = intervals_layout_of(width, divisor);
 
 	render_intervals_put_head(rec, out);
-	if (divisor > 0)
-		vp_buffer_printf(out, "%-26s  %20s  %14s  per %10.6g  %9s  %9s\n", "", "", "", per,
-				 "", "");
-	vp_buffer_printf(out, "%-26s  %20s  %14s%s  %9s  %9s\n", "event", "sum", "per interval",
-			 heading, "running %", "min %");
+	intervals_put_headings(&layout, base, per, out);
 	for (size_t i = 0; i < rec->recipe.events.count; i++)
-		render_intervals_put_event(rec, i, divisor, out);
+		render_intervals_put_event(rec, i, &layout, out);
+	if (!layout.with_least)
+		vp_buffer_printf(out, "(narrow terminal: without %s%smin %%)\n",
+				 layout.with_mean ? "" : "per interval, ",
+				 layout.with_live ? "" : "running %, ");
 }
 
 static void render_intervals_put_json_row(const struct vp_interval_recording *rec,

@@ -95,8 +95,8 @@ static void render_tracks_put_head(const struct vp_track_slice *slice,
 			 : layout->of_threads ? "by=thief"
 					      : "guest thread, by=thief");
 	if (!of_pcpu)
-		vp_buffer_string(out, "# exact: the guest thread ran throughout; "
-				      "uncertain: at the start, then switches=N\n");
+		vp_buffer_string(out, "# exact: the guest thread ran throughout\n"
+				      "# uncertain: at the start, then switches=N\n");
 }
 
 static void render_tracks_put_text(const struct vp_track_slice *slice,

@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/macros.h"
 #include "base/text.h"
+#include "base/text_wrap.h"
 #include "base/vec.h"
 #include "render/call_graph.h"
 #include "render/render_report.h"
@@ -117,18 +118,20 @@ static void report_text_put_part(const struct vp_report *report, const struct vp
 				 bool colour, struct vp_buffer *out)
 {
 	struct vp_table table = {0};
-	struct vp_buffer text = {0};
+	struct vp_buffer text = {0}, shares = {0};
 
 	if (part->vcpu != VP_NONE)
 		vp_buffer_printf(out, "vCPU %u\n", part->vcpu);
-	vp_render_report_shares(report, part, out);
+	vp_render_report_shares(report, part, &shares);
+	vp_text_wrap(&shares, report->width, true, out);
+	vp_buffer_deinit(&shares);
 	vp_report_table(report, part, &table);
 	if (report->graph.shown && report->options.chains) {
-		vp_render_table_text(&table, colour, &text);
+		vp_render_table_fitted(&table, report->width, colour, &text);
 		put_graphs(report, part, &text, out);
 		vp_buffer_deinit(&text);
 	} else {
-		vp_render_table_text(&table, colour, out);
+		vp_render_table_fitted(&table, report->width, colour, out);
 	}
 	put_reasons(report, part, out);
 	size_t hidden = vp_report_hidden(report, part);

@@ -432,7 +432,7 @@ static void put_dropped(const struct vp_table *table, const size_t *dropped, siz
 	vp_buffer_string(out, "(narrow terminal: without ");
 	for (size_t i = 0; i < count; i++)
 		vp_buffer_printf(out, "%s%s", i ? ", " : "", table->columns.at[dropped[i]].header);
-	vp_buffer_string(out, "; -v shows all)\n");
+	vp_buffer_printf(out, "; %s)\n", table->whole ? table->whole : "-v shows all");
 }
 
 void vp_render_table_fitted(const struct vp_table *table, size_t width, bool colour,

@@ -106,7 +106,7 @@ static void report(const char *directory)
 		return;
 	}
 	const char *base = vp_interval_usual_base(&rec);
-	vp_render_intervals_text(&rec, base, 1000, &out);
+	vp_render_intervals_text(&rec, base, 1000, 0, &out);
 	vp_render_intervals_json(&rec, &out);
 	put_data(&rec, base, &out);
 	put_data(&rec, NULL, &out);

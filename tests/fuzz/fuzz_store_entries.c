@@ -57,7 +57,7 @@ static void list(void)
 
 	if (vp_history_read(STORE, &listed.history) || listed.history.count != 1)
 		abort();
-	vp_render_history_text(&listed, false, &out);
+	vp_render_history_text(&listed, 0, false, &out);
 	vp_render_history_json(&listed, &out);
 	for (size_t i = 0; i < out.size; i++)
 		if ((unsigned char)out.bytes[i] < ' ' && out.bytes[i] != '\n')

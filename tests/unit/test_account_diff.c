@@ -89,7 +89,7 @@ static void test_verdicts(void **state)
 	vp_render_diff_csv(&diff, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), "\nvm0,steal,%,3,25,22,"));
 	out.size = 0;
-	vp_render_diff_text(&diff, AFTER, BEFORE, &out);
+	vp_render_diff_text(&diff, AFTER, BEFORE, 0, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), "3.00%   25.00%  +22.00%"));
 	vp_buffer_deinit(&out);
 	vp_diff_deinit(&diff);
@@ -108,12 +108,12 @@ static void test_sign_of_small_numbers(void **state)
 	struct vp_diff diff = {.rows = {.at = &row, .count = 1}};
 	struct vp_buffer out = {0};
 
-	vp_render_diff_text(&diff, BEFORE, AFTER, &out);
+	vp_render_diff_text(&diff, BEFORE, AFTER, 0, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), " -0.00% "));
 	row.high = 0;
 	row.verdict = VP_DIFF_SAME;
 	out.size = 0;
-	vp_render_diff_text(&diff, BEFORE, AFTER, &out);
+	vp_render_diff_text(&diff, BEFORE, AFTER, 0, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), " +0.00% "));
 	vp_buffer_deinit(&out);
 }

@@ -205,8 +205,8 @@ static void test_steps(void **state)
 {
 	static const struct {
 		uint64_t from, to, wall; /* tenths of a second */
-	} windows[] = {{624, 641, 30}, {620, 640, 20}, {625, 626, 10}, {601, 602, 10},
-		       {600, 700, 100}, {699, 799, 10}, {0, 601, 10}, {631, 640, 10}};
+	} windows[] = {{624, 641, 30},  {620, 640, 20}, {625, 626, 10}, {601, 602, 10},
+		       {600, 700, 100}, {699, 799, 10}, {0, 601, 10},   {631, 640, 10}};
 	struct vp_account_recording rec;
 
 	make_store();
@@ -224,7 +224,8 @@ static void test_steps(void **state)
 		assert_true(rec.exact && fabs(rec.duration * 1e9 - (double)times->wall) < 1);
 		vp_account_recording_close(&rec);
 	}
-	const struct vp_window after = {71 * SECOND, 72 * SECOND}, part = {61 * SECOND, 62 * SECOND + 1};
+	const struct vp_window after = {71 * SECOND, 72 * SECOND},
+			       part = {61 * SECOND, 62 * SECOND + 1};
 	expect_error(vp_account_recording_open(STORE "/20261126T000100Z", &after, &rec),
 		     "no time of a vCPU in that window");
 	expect_no_error(vp_account_recording_open(STORE "/20261126T000100Z", &part, &rec));
@@ -294,12 +295,9 @@ static void test_choose(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_all),
-	    cmocka_unit_test(test_window),
-	    cmocka_unit_test(test_seam),
-	    cmocka_unit_test(test_steps),
-	    cmocka_unit_test(test_unlike),
-	    cmocka_unit_test(test_choose),
+	    cmocka_unit_test(test_all),    cmocka_unit_test(test_window),
+	    cmocka_unit_test(test_seam),   cmocka_unit_test(test_steps),
+	    cmocka_unit_test(test_unlike), cmocka_unit_test(test_choose),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,7 +174,7 @@ static void test_rendered(void **state)
 
 	record_some();
 	expect_no_error(vp_interval_recording_open(NAME, &rec));
-	vp_render_intervals_text(&rec, "instructions", 1000, &text);
+	vp_render_intervals_text(&rec, "instructions", 1000, 0, &text);
 	assert_non_null(strstr(vp_buffer_text(&text), "4 intervals of 1000 instructions per vCPU; "
 						      "1 ended early"));
 	assert_non_null(strstr(vp_buffer_text(&text), "17.1429     21.88%      0.00%"));

@@ -368,6 +368,30 @@ static void test_time_of_handlers(void **state)
 	vp_facts_deinit(&facts);
 }
 
+/* 50 million instructions per second, as the lab's Intel host has: a sample of 5300 instructions is
+ * allowed, one of 6300 is not. */
+static void test_slow_processor(void **state)
+{
+	const uint64_t loops = 50000000 / 6;
+
+	(void)state;
+	for (int more = 0; more < 2; more++) {
+		struct vp_selftest_facts facts = good_facts();
+		struct vp_checks checks = {0};
+		double cost = (more ? 6300.0 : 5300.0) * 1000 / 50e6;
+		facts.before.loops = facts.after.loops = loops;
+		facts.quiet.loops = (uint64_t)(3 * (double)loops / (1 + cost));
+		if (more) {
+			expect_failed(&facts, "cost: a busy guest's time");
+			continue;
+		}
+		vp_facts_judge(&facts, &checks);
+		assert_int_equal(vp_checks_count(&checks, VP_VERDICT_FAILED), 0);
+		vp_checks_deinit(&checks);
+		vp_facts_deinit(&facts);
+	}
+}
+
 /* Exits without a place are counted by reason, where the program has no others of that kind. */
 static void test_not_possible(void **state)
 {
@@ -422,12 +446,19 @@ static void test_without_programs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_bounds),        cmocka_unit_test(test_status),
-	    cmocka_unit_test(test_share_bound),   cmocka_unit_test(test_text),
-	    cmocka_unit_test(test_json),          cmocka_unit_test(test_reports),
-	    cmocka_unit_test(test_exits),         cmocka_unit_test(expect_all_ok),
-	    cmocka_unit_test(test_each_can_fail), cmocka_unit_test(test_time_of_handlers),
-	    cmocka_unit_test(test_not_possible),  cmocka_unit_test(test_without_programs),
+	    cmocka_unit_test(test_bounds),
+	    cmocka_unit_test(test_status),
+	    cmocka_unit_test(test_share_bound),
+	    cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_reports),
+	    cmocka_unit_test(test_exits),
+	    cmocka_unit_test(expect_all_ok),
+	    cmocka_unit_test(test_each_can_fail),
+	    cmocka_unit_test(test_time_of_handlers),
+	    cmocka_unit_test(test_slow_processor),
+	    cmocka_unit_test(test_not_possible),
+	    cmocka_unit_test(test_without_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,9 @@ void vp_account_parts_deinit(vp_account_parts *parts);
  * Like vp_account_recording_open(), for all parts, in order of time. VMs are joined as in
  * analyze/account/vm_join.h. ret->path is `name`, which is not copied; ret->recording is that of
  * the first part. Unreadable parts, and gaps between parts, become notes. `events` as for
- * vp_account_recording_open_with(). Where two recordings overlap, the first one ends, and the second
- * one begins, at steps of the accounting close to each other: a note has the time between them.
- * Errors: no part has accounting, or grades differ.
+ * vp_account_recording_open_with(). Where two recordings overlap, the first one ends, and the
+ * second one begins, at steps of the accounting close to each other: a note has the time between
+ * them. Errors: no part has accounting, or grades differ.
  */
 struct vp_error *vp_account_joined_open(const char *name, const vp_account_parts *parts,
 					const struct vp_account_events *events,

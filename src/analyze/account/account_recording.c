@@ -174,10 +174,11 @@ static struct vp_error *account_recording_take_steps(struct vp_account_recording
 	if (!has_any)
 		return NULL;
 	if (whole.from != rec->window.from || whole.to != rec->window.to)
-		NOTE(rec,
-		     "accounting has one sum per step of about a second: --time is widened to whole "
-		     "steps, +%.9f,+%.9f, and no sum is divided (record --trace to cut at any time)",
-		     (double)(whole.from - start) / 1e9, (double)(whole.to - start) / 1e9);
+		NOTE(
+		    rec,
+		    "accounting has one sum per step of about a second: --time is widened to whole "
+		    "steps, +%.9f,+%.9f, and no sum is divided (record --trace to cut at any time)",
+		    (double)(whole.from - start) / 1e9, (double)(whole.to - start) / 1e9);
 	rec->window = window->window = whole;
 	window->by_steps = true;
 	return NULL;

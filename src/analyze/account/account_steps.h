@@ -22,8 +22,8 @@ struct vp_error *vp_account_steps_read(const char *directory, uint64_t start,
 /* The shortest window from step to step that contains `window`, within the recording. */
 struct vp_window vp_account_steps_around(const vp_account_steps *steps,
 					 const struct vp_window *window);
-/* Steps of two recordings that overlap, the closest to each other: there the first one ends, and the
- * second one begins. False: they do not overlap. */
+/* Steps of two recordings that overlap, the closest to each other: there the first one ends, and
+ * the second one begins. False: they do not overlap. */
 bool vp_account_steps_seam(const vp_account_steps *first, const vp_account_steps *second,
 			   uint64_t *end, uint64_t *begin);
 

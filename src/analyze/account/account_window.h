@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Limits accounting records to a window. A record has sums over about a second: at the borders they
- * are divided by the recording's events, if it has any, or else in proportion to time, and the
- * maximum error is kept. The parts of adjacent windows sum to the whole.
+ * Limits accounting records to a window. A record has sums over about a second. If the borders are
+ * steps of the accounting, no record is divided. Otherwise those at the borders are divided by the
+ * recording's events, or in proportion to time where they have none, and the maximum error is kept.
+ * The parts of adjacent windows sum to the whole.
  */
 #ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_WINDOW_H
@@ -24,7 +25,8 @@ struct vp_account_segment {
 
 struct vp_account_window {
 	struct vp_window window;
-	bool by_steps; /* its borders are steps (analyze/account/account_steps.h): no record is cut */
+	bool by_steps; /* its borders are steps (analyze/account/account_steps.h): no record is cut
+			*/
 	struct vp_account_cuts *cuts; /* owned by the caller; NULL: no events */
 	struct vp_map index_of_vcpu;  /* value: index in `segments`, by vCPU */
 	VP_VEC(struct vp_account_segment) segments;

@@ -44,6 +44,7 @@ struct vp_table {
 	/* Keys of the columns that a narrow terminal omits first, in this order, up to NULL; or
 	 * NULL. */
 	const char *const *least;
+	const char *whole; /* what has all columns; NULL: "-v shows all" */
 };
 
 void vp_table_deinit(struct vp_table *table);

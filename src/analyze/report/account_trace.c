@@ -219,7 +219,7 @@ static struct vp_error *account_trace_fill(struct vp_account_recording *rec)
 	return error;
 }
 
-/* Without events, records are divided in proportion to time. */
+/* Without events, the window is widened to steps of the accounting. */
 static struct vp_error *account_trace_cut(struct vp_account_recording *rec)
 {
 	if (!vp_feed_is_recorded(rec->path, &rec->recording, &rec->vms) ||

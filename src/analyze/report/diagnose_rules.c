@@ -81,8 +81,8 @@ static const struct vp_rule rules[] = {
 	       "--trace=timer); for a device, its interrupt moderation (ethtool -C); for function "
 	       "calls, the pCPUs that send them; or keep it off these pCPUs",
      .source = KERNEL_DOCUMENTATION
-     "admin-guide/kernel-per-CPU-kthreads.rst (timers), networking/napi.rst (IRQ mitigation), "
-     "core-api/irq/irq-affinity.rst"},
+     "admin-guide/kernel-per-CPU-kthreads.rst (TIMER_SOFTIRQ), core-api/irq/irq-affinity.rst; "
+     "man ethtool (-C)"},
     {.id = "steal-tick",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_VECTOR,
@@ -145,7 +145,7 @@ static const struct vp_rule rules[] = {
      .evidence = "exits --by function",
      .advice = "look for a contended lock in that function; kvm's ple_gap and pause_filter_count "
 	       "set how long code may spin before an exit",
-     .source = "Intel SDM 3C 26.1.3 (PAUSE-loop exiting); AMD APM 2, 15.14.4",
+     .source = "Intel SDM 3C (PAUSE-loop exiting); AMD APM 2, 15.14.4 (pause filter)",
      .of_domains = {.advice = "look for a contended lock in that function; Xen's ple_gap and "
 			      "ple_window set how long code may spin before an exit",
 		    .source = "Xen: docs/misc/xen-command-line (ple_gap, ple_window)"}},
@@ -204,7 +204,8 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "replace the emulated device (serial console, IDE, VGA, ACPI PM timer as clock) by a "
 	 "virtio one, or silence its driver",
-     .source = "QEMU: system/devices/virtio; Linux: Documentation/virt/kvm/x86/timekeeping.rst",
+     .source = "QEMU: system/devices/virtio; Linux: Documentation/admin-guide/"
+	       "kernel-parameters.txt (clocksource)",
      .of_domains = {.advice = "replace the emulated device (serial console, IDE, VGA, ACPI PM "
 			      "timer as clock) by a paravirtual one, or silence its driver",
 		    .source = "Xen: man xl.cfg (xen_platform_pci)"}},
@@ -245,8 +246,7 @@ static const struct vp_rule rules[] = {
      .what = "exits for CPUID",
      .evidence = "exits --by function",
      .advice = "keep CPUID out of that function's loop: it always exits; as a barrier use LFENCE",
-     .source =
-	 "Intel SDM 3C 26.1.2 (instructions that cause VM exits unconditionally), 2A (LFENCE)"},
+     .source = "Intel SDM 3C (instructions that cause VM exits unconditionally), 2A (LFENCE)"},
     {.id = "tlb-misses",
      .loss = VP_LOSS_TLB,
      .least = 5,

@@ -470,6 +470,7 @@ void vp_report_table(const struct vp_report *report, const struct vp_profile_par
 {
 	const struct vp_profile *profile = &report->profile;
 	const struct vp_profile_row *row = vp_profile_rows(profile, part);
+	static const char *const least[] = {"module", "samples", "kind", "pid", "process", NULL};
 	/* Idle and steal frames have no process: their label replaces the function, or another
 	 * visible column if functions are hidden. */
 	unsigned label = profile->columns & VP_COLUMN_FUNCTION  ? VP_COLUMN_FUNCTION
@@ -477,6 +478,7 @@ void vp_report_table(const struct vp_report *report, const struct vp_profile_par
 			 : profile->columns & VP_COLUMN_PROCESS ? VP_COLUMN_PROCESS
 								: 0;
 
+	table->least = least;
 	report_add_columns(report, table);
 	for (size_t left = vp_report_rows(report, part); left; left--, row++) {
 		if (report->options.by_callees)

@@ -27,6 +27,7 @@ struct vp_report {
 	uint64_t limit;       /* maximum number of rows per part; 0: all */
 	double percent_limit; /* minimum percentage of printed rows */
 	bool verbose;         /* print every note instead of merging similar ones */
+	size_t width;         /* of the terminal; 0: no limit */
 	struct {
 		bool shown;
 		enum vp_call_order order;

@@ -279,7 +279,7 @@ struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_opti
 	return NULL;
 }
 
-enum { LEFT = 31, MIN_TEXT = 30, USUAL_WIDTH = 80 };
+enum { LEFT = 31, MIN_TEXT = 28, USUAL_WIDTH = 80 };
 
 /* The width to which help is wrapped. */
 static size_t help_width(void)

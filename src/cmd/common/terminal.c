@@ -106,18 +106,28 @@ bool vp_terminal_has_keys(void)
 	return has_keys;
 }
 
-struct vp_terminal_size vp_terminal_size(void)
+static struct vp_terminal_size terminal_size_of(int fd)
 {
 	struct winsize size = {0};
-	bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row;
+	bool known = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row;
 
 	return known ? (struct vp_terminal_size){size.ws_col, size.ws_row}
 		     : (struct vp_terminal_size){80, 24};
 }
 
+struct vp_terminal_size vp_terminal_size(void)
+{
+	return terminal_size_of(STDOUT_FILENO);
+}
+
 size_t vp_terminal_width(void)
 {
 	return isatty(STDOUT_FILENO) ? vp_terminal_size().width : 0;
+}
+
+size_t vp_terminal_error_width(void)
+{
+	return isatty(STDERR_FILENO) ? terminal_size_of(STDERR_FILENO).width : 0;
 }
 
 size_t vp_terminal_read(int ms, char *bytes, size_t size)

@@ -22,6 +22,8 @@ bool vp_terminal_has_keys(void);
 struct vp_terminal_size vp_terminal_size(void);
 /* Width of standard output; 0: it is no terminal, and lines can have any width. */
 size_t vp_terminal_width(void);
+/* The same of standard error. */
+size_t vp_terminal_error_width(void);
 /* Waits up to `ms` for keys; returns the number of bytes read, 0 also after a signal. */
 size_t vp_terminal_read(int ms, char *bytes, size_t size);
 /* Whether the screen must be redrawn (resized, continued) since the last call. */

@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "cmd/common/choice.h"
 #include "cmd/common/options.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "cmd/host/guests_table.h"
 #include "collect/guests/guest_access.h"
@@ -222,8 +223,9 @@ static struct vp_error *guests_with(void *context)
 		else if (guests->csv)
 			vp_render_guests_csv(&answers, &out);
 		else
-			vp_render_guests_text(&answers, &out);
-		error = vp_verb_print(&out);
+			vp_render_guests_text(&answers, vp_terminal_width(), &out);
+		error = guests->json || guests->csv ? vp_verb_print(&out)
+						    : vp_verb_print_text(&out, true);
 	}
 	vp_vec_each (&answers, answer) {
 		vp_guest_finding_deinit(&answer->finding);

@@ -429,7 +429,8 @@ static int run_record(int argc, char **argv)
 	    {0, "", VP_OPTION_HEADING, NULL, NULL, "What else to record"},
 	    {0, "account", VP_OPTION_MAYBE, &record.account, "GRADE",
 	     "vCPU accounting: exact (each exit is timed; default with --trace=kvm), sampled "
-	     "(default: frequent exits are timed 1 in N), states (the scheduler's states; the rest is estimated by samples)",
+	     "(default: frequent exits are timed 1 in N), states (the scheduler's states; the rest "
+	     "is estimated by samples)",
 	     is_grade},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
 	     "no vCPU accounting: no exits; account and steal only by --trace"},

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "cmd/common/command.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "cmd/host/stat_unprivileged.h"
 #include "host/perf_event.h"
@@ -199,7 +200,7 @@ static struct vp_error *print_counts(const struct vp_stat_options *options)
 	struct vp_buffer out = {0};
 
 	VP_TRY(vp_interval_recording_open(options->output, &rec));
-	vp_render_intervals_text(&rec, NULL, 1000, &out);
+	vp_render_intervals_text(&rec, NULL, 1000, vp_terminal_error_width(), &out);
 	bool written = !vp_fd_write_all(STDERR_FILENO, out.bytes, out.size);
 	vp_buffer_deinit(&out);
 	vp_interval_recording_close(&rec);

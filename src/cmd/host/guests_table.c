@@ -66,14 +66,16 @@ static void fill_table(const vp_guest_answers *answers, struct vp_table *table)
 		}
 }
 
-void vp_render_guests_text(const vp_guest_answers *answers, struct vp_buffer *out)
+void vp_render_guests_text(const vp_guest_answers *answers, size_t width, struct vp_buffer *out)
 {
-	struct vp_table table = {0};
+	static const char *const least[] = {"vm", NULL};
+	struct vp_table table = {.least = answers->count == 1 ? least : NULL,
+				 .whole = "--csv has all"};
 
 	vp_vec_each (answers, answer)
 		guests_table_put_guest(answer, out);
 	fill_table(answers, &table);
-	vp_render_table_text(&table, false, out);
+	vp_render_table_fitted(&table, width, false, out);
 	vp_table_deinit(&table);
 }
 

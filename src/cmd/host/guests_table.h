@@ -17,7 +17,8 @@ struct vp_guest_answer {
 };
 typedef VP_VEC(struct vp_guest_answer) vp_guest_answers;
 
-void vp_render_guests_text(const vp_guest_answers *answers, struct vp_buffer *out);
+/* The terminal has `width` characters per line; 0: no limit. */
+void vp_render_guests_text(const vp_guest_answers *answers, size_t width, struct vp_buffer *out);
 void vp_render_guests_json(const vp_guest_answers *answers, struct vp_buffer *out);
 /* One line per process. */
 void vp_render_guests_csv(const vp_guest_answers *answers, struct vp_buffer *out);

@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "cmd/common/choice.h"
 #include "cmd/common/options.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "render/render_diff.h"
 
@@ -45,8 +46,9 @@ static struct vp_error *diff_with(void *context)
 	else if (!strcmp(format, "csv"))
 		vp_render_diff_csv(&result, &out);
 	else
-		vp_render_diff_text(&result, before, after, &out);
-	struct vp_error *error = vp_verb_print(&out);
+		vp_render_diff_text(&result, before, after, vp_terminal_width(), &out);
+	struct vp_error *error =
+	    strcmp(format, "text") != 0 ? vp_verb_print(&out) : vp_verb_print_text(&out, false);
 	vp_buffer_deinit(&out);
 	vp_diff_deinit(&result);
 	return error;

@@ -26,6 +26,7 @@
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
 #include "cmd/common/store_options.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "render/render_report.h"
@@ -337,6 +338,7 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 	    !report->limit && !report->verbose)
 		result->percent_limit = LEAST_PERCENT;
 	result->verbose = report->verbose;
+	result->width = report->verbose ? 0 : vp_terminal_width();
 	cmd_report_say_notes(report, result);
 	struct vp_error *error = print_result(report, result);
 	if (error)

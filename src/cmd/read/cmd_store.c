@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "cmd/common/choice.h"
 #include "cmd/common/options.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "render/render_history.h"
 #include "store/history.h"
@@ -45,9 +46,11 @@ static struct vp_error *store_with(void *context)
 	if (!error && !strcmp(format, "json"))
 		vp_render_history_json(&listed, &out);
 	else if (!error)
-		vp_render_history_text(&listed, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), &out);
+		vp_render_history_text(&listed, vp_terminal_width(),
+				       isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), &out);
 	if (!error)
-		error = vp_verb_print(&out);
+		error = strcmp(format, "json") != 0 ? vp_verb_print_text(&out, true)
+						    : vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_history_deinit(&listed.history);
 	vp_kept_findings_deinit(&listed.findings);

@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "cmd/common/choice.h"
 #include "cmd/common/options.h"
+#include "cmd/common/terminal.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "render/render_intervals.h"
@@ -76,7 +77,7 @@ static struct vp_error *put_recording(const struct report *report,
 	if (!strcmp(format, "json"))
 		vp_render_intervals_json(rec, out);
 	else
-		vp_render_intervals_text(rec, base, per, out);
+		vp_render_intervals_text(rec, base, per, vp_terminal_width(), out);
 	return NULL;
 }
 
@@ -94,7 +95,8 @@ static struct vp_error *stat_report_report_with(void *context)
 	vp_interval_recording_cut(&rec, &window);
 	struct vp_error *error = put_recording(report, &rec, &out);
 	if (!error)
-		error = vp_verb_print(&out);
+		error = out.size && out.bytes[0] == '#' ? vp_verb_print_text(&out, false)
+							: vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_interval_recording_close(&rec);
 	return error;
