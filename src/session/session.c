@@ -561,9 +561,9 @@ static int until_second(const struct vp_session *session, int timeout_ms)
 {
 	uint64_t now = vp_clock_monotonic();
 	uint64_t left = session->next_second > now ? session->next_second - now : 0;
-	int left_ms = (int)((left + 999999) / 1000000);
+	uint64_t left_ms = left / 1000000 + (left % 1000000 != 0);
 
-	return timeout_ms < left_ms ? timeout_ms : left_ms;
+	return (uint64_t)timeout_ms < left_ms ? timeout_ms : (int)left_ms;
 }
 
 /* Waits until an instrument has much data, at most for this time. */

@@ -410,14 +410,14 @@ static void test_window(void **state)
 	put_second(&made);
 	end(&made, 1000);
 	expect_no_error(vp_account_recording_open(NAME, &half, &rec));
-	assert_float_equal(rec.duration, 0.5, 1e-12);
-	assert_false(rec.exact);
-	assert_int_equal(rec.account.times.at[0].wall, 500000000);
-	assert_int_equal(rec.account.times.at[0].states[VP_STATE_GUEST], 300000000);
-	/* 600 ms of guest time in a second: 100 to 500 ms of it are in half of it. */
-	assert_int_equal(rec.account.window.state_error, 200000000);
-	assert_int_equal(notes_like(&rec.notes, "errors are at most 200 ms"), 1);
-	assert_true(rec.account.times.at[0].guest_samples < 600);
+	/* The accounting has one step, of a second: the window is widened to it. */
+	assert_float_equal(rec.duration, 1, 1e-12);
+	assert_true(rec.exact);
+	assert_int_equal(rec.account.times.at[0].wall, 1000000000);
+	assert_int_equal(rec.account.times.at[0].states[VP_STATE_GUEST], 600000000);
+	assert_int_equal(rec.account.window.state_error, 0);
+	assert_int_equal(notes_like(&rec.notes, "widened to whole steps"), 1);
+	assert_int_equal(rec.account.times.at[0].guest_samples, 600);
 	vp_account_recording_close(&rec);
 
 	expect_no_error(vp_account_recording_open(NAME, &all, &rec));

@@ -180,6 +180,8 @@ static struct vp_error *account_recording_take_steps(struct vp_account_recording
 		    "steps, +%.9f,+%.9f, and no sum is divided (record --trace to cut at any time)",
 		    (double)(whole.from - start) / 1e9, (double)(whole.to - start) / 1e9);
 	rec->window = window->window = whole;
+	if (whole.from == start)
+		window->window.from = 0; /* with what has the time of the start itself */
 	window->by_steps = true;
 	return NULL;
 }
