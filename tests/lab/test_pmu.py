@@ -406,7 +406,8 @@ def check_tree(run, claims):
         out = csv.DictWriter(kept, columns, extrasaction="ignore")
         out.writeheader()
         out.writerows(csv.DictReader(data))
-    tree = json.loads(vperf("model", "tree", "--unsmoothed", str(by_miss), "--format", "json").stdout)["tree"]
+    # A side has some 50 intervals of walks: a leaf is to have more than those of one mix, whose rates of misses are all equal.
+    tree = json.loads(vperf("model", "tree", "--unsmoothed", "--min", "20", str(by_miss), "--format", "json").stdout)["tree"]
     splits = [node for node in nodes_of(tree["root"]) if node.get("input") == "virtualized"]
     costs = [cost_in(splits[0][side], event) for side in ("below", "above")] if splits else [0, 0]
     claims.check(len(splits) == 1 and splits[0]["cut"] == 0.5 and abs(costs[0] - PENALTY) < 0.05 * PENALTY and costs[1] > 1.2 * PENALTY,
