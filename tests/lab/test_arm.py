@@ -383,8 +383,8 @@ def suspended(run, claims):
 
 # All of it there: the unit tests, and models that are WEKA's to the last digit.
 WHOLE = HOST + """
-command cd /tmp && for test in $(dirname $(command -v vperf))/tests/unit/test_*; do \
-[ -d $test ] || $test 2>&1 || exit; done
+command mkdir /run/unit && cd /run/unit && for test in $(dirname $(command -v vperf))/tests/unit/test_*; do \
+[ -d $test ] || $test 2>&1 || failed="$failed $test"; done; [ -z "$failed" ] || { echo failed: $failed; exit 1; }
 command tests/models/run vperf
 """.replace("\\\n", "")
 

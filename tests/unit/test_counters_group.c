@@ -16,27 +16,46 @@
 
 enum { MAX = 8 };
 
+static const struct vp_counters_event events[] = {
+    {.name = "cycles", .type = PERF_TYPE_HARDWARE, .config = 0, .exclude_kernel = true},
+    {.name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = 2, .exclude_user = true},
+    {.name = "raw", .type = PERF_TYPE_RAW, .config = 0x1234}};
+
+/* The last try for each event. */
 static struct asked {
 	struct perf_event_attr attr;
 	int pid, cpu, leader, fd;
 	unsigned long flags;
+	unsigned tries;
 } asked[MAX];
 static unsigned n_asked;
 static int refuses; /* errno for the event of that number … */
 static unsigned refused;
+static uint64_t config1_allowed = UINT64_MAX; /* more is refused */
+
+static unsigned number_of(const struct perf_event_attr *attr)
+{
+	unsigned number = 0;
+
+	while (events[number].type != attr->type || events[number].config != attr->config)
+		assert_in_range(++number, 0, VP_ARRAY_SIZE(events) - 1);
+	return number;
+}
 
 static long open_event(const struct perf_event_attr *attr, const long *words)
 {
-	struct asked *one = &asked[n_asked];
+	unsigned number = number_of(attr);
+	struct asked *one = &asked[number];
 
-	assert_in_range(n_asked, 0, MAX - 1);
+	n_asked = number + 1;
 	*one = (struct asked){.attr = *attr,
 			      .pid = (int)words[1],
 			      .cpu = (int)words[2],
 			      .leader = (int)words[3],
-			      .flags = (unsigned long)words[4]};
-	if (n_asked++ == refused && refuses) {
-		errno = refuses;
+			      .flags = (unsigned long)words[4],
+			      .tries = one->tries + 1};
+	if ((number == refused && refuses) || attr->config1 > config1_allowed) {
+		errno = refuses ? refuses : EINVAL;
 		return one->fd = -1;
 	}
 	/* One that can be signalled for. */
@@ -70,15 +89,11 @@ int __wrap_ioctl(int fd, unsigned long number, ...)
 	return 0;
 }
 
-static const struct vp_counters_event events[] = {
-    {.name = "cycles", .type = PERF_TYPE_HARDWARE, .config = 0, .exclude_kernel = true},
-    {.name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = 2, .exclude_user = true},
-    {.name = "raw", .type = PERF_TYPE_RAW, .config = 0x1234}};
-
 static int open_group(unsigned n, const struct vperf_options *options,
 		      struct vp_counters_group *group, struct vperf_error *error)
 {
 	n_asked = 0;
+	memset(asked, 0, sizeof(asked));
 	return vp_counters_group_open(events, n, options, group, error);
 }
 
@@ -227,12 +242,41 @@ static void test_refusals(void **state)
 	refuses = 0;
 }
 
+/* On 64-bit Arm, hardware events are asked for with what can be read in user space first: 64 bits,
+ * then 32. On other processors these bits have another meaning. Overflows are counted without them.
+ */
+static void test_user_reads(void **state)
+{
+#ifdef __aarch64__
+	static const uint64_t granted[][2] = {{3, 1}, {2, 2}, {0, 3}}; /* by the number of tries */
+#else
+	static const uint64_t granted[][2] = {{0, 1}, {0, 1}, {0, 1}};
+#endif
+	static const uint64_t allowed[] = {UINT64_MAX, 2, 0};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(allowed); i++) {
+		const struct vperf_options options = {.signal = SIGUSR1, .event = 2, .period = 777};
+		struct vp_counters_group group;
+		struct vperf_error error;
+		config1_allowed = allowed[i];
+		assert_int_equal(open_group(3, &options, &group, &error), VPERF_OK);
+		assert_int_equal(asked[0].attr.config1, granted[i][0]);
+		assert_int_equal(asked[0].tries, granted[i][1]);
+		for (unsigned other = 1; other < 3; other++) {
+			assert_int_equal(asked[other].attr.config1, 0);
+			assert_int_equal(asked[other].tries, 1);
+		}
+		vp_counters_group_close(&group);
+	}
+	config1_allowed = UINT64_MAX;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_group),    cmocka_unit_test(test_single),
 	    cmocka_unit_test(test_signal),   cmocka_unit_test(test_first_period),
-	    cmocka_unit_test(test_refusals),
+	    cmocka_unit_test(test_refusals), cmocka_unit_test(test_user_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,7 +142,7 @@ static void take_exits(struct vp_account *account, const struct trigger *trigger
 	vp_table_column_add(places, "reason", "", "", VP_CELL_TEXT);
 	vp_table_column_add(places, "detail", "", "", VP_CELL_TEXT);
 	vp_table_column_add(places, "count", "", "", VP_CELL_COUNT);
-	vp_table_column_add(places, "total_ns", "", "", VP_CELL_DURATION);
+	vp_table_column_add(places, "work_ns", "", "", VP_CELL_DURATION);
 	vp_table_text(places, "pid-1000");
 	vp_table_text(places, trigger->function);
 	vp_exit_reason_name(trigger->vendor, trigger->reason, name);
@@ -169,7 +169,7 @@ static void take_addresses(const struct trigger *trigger, struct vp_table *addre
 	vp_table_column_add(addresses, "address", "", "", VP_CELL_TEXT);
 	vp_table_column_add(addresses, "what", "", "", VP_CELL_TEXT);
 	vp_table_column_add(addresses, "count", "", "", VP_CELL_COUNT);
-	vp_table_column_add(addresses, "total_ns", "", "", VP_CELL_DURATION);
+	vp_table_column_add(addresses, "work_ns", "", "", VP_CELL_DURATION);
 	add_address(trigger, "0x1000", 3, addresses);
 	add_address(trigger, trigger->address, 2, addresses);
 	add_address(trigger, trigger->address, 2, addresses);
@@ -237,7 +237,8 @@ static void test_rules(void **state)
 		vms.at[0].guest_events_lost = trigger->of_guest ? 100 : 0;
 		expect_no_error(vp_account_view_init(&view, &account, NULL));
 		vp_diagnose(&view, &places, &addresses, &losses, NULL, &diagnosis);
-		assert_int_equal(diagnosis.findings.count, 1);
+		if (diagnosis.findings.count != 1)
+			fail_msg("%s: %zu findings", trigger->id, diagnosis.findings.count);
 		const struct vp_finding *finding = &diagnosis.findings.at[0];
 		assert_string_equal(finding->rule->id, trigger->id);
 		expect_loss(trigger, finding);

@@ -60,7 +60,7 @@ void vp_table_count(struct vp_table *table, uint64_t count);
 void vp_table_percent(struct vp_table *table, double percent);
 /* Number of complete rows. */
 size_t vp_table_rows(const struct vp_table *table);
-/* Index of the column with that key; the number of columns if not found. */
+/* Index of the column with that key. It must exist, unless the table is empty. */
 size_t vp_table_column_of(const struct vp_table *table, const char *key);
 
 /* A copy, whose texts stay owned by `table`, without rows with less than `least` percent in the
