@@ -116,6 +116,7 @@ static void account_put_window(const struct vp_account_recording *rec, struct vp
 	vp_json_count(json, "state_error_ns", window->state_error);
 	vp_json_count(json, "thief_error_ns", window->theft_error);
 	vp_json_count(json, "exit_error_ns", window->exit_error);
+	vp_json_count(json, "count_error", window->count_error);
 	vp_json_object_end(json);
 }
 

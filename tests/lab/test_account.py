@@ -55,6 +55,17 @@ def check_events(claims, account, events):
                  f"{len(events)} events sum to the states: {sums}, {states}")
 
 
+def states_between(run, recording, begin, end):
+    """ns of each state of g1's vCPUs between two times of the host's clock, by the single states."""
+    began = int(run.facts(recording)["start"])  # events count from it
+    found = collections.Counter()
+    for event in read("account", run, "--events", recording=recording)["events"]:
+        if event["vm"] == "g1":
+            found[event["state"]] += max(0, min(event["begin_ns"] + event["ns"], end - began) - max(event["begin_ns"], begin - began))
+    found["kernel"] -= found["poll"]  # polling is at first reported as kernel time
+    return found
+
+
 # Two VMs, one after another, whose process has the same number. The pCPU is never idle: virtual time would skip ahead then, over seconds in
 # which the recorder waits for the machine, and it checks once a second whether a process exists.
 AGAIN = """command nice -n 19 shares a=100 & vperf record --no-agent -o /out/again -- sh -c 'for count in 1000 2000; do \
@@ -476,15 +487,9 @@ def top_seconds(run, claims, seconds):
 def books_of_halts(run, claims):
     """States of the account against what KVM and the scheduler have of the same vCPU, between two readings of theirs."""
     before, after = map(json.loads, run.command_output(4).splitlines()[-2:])
-    began = int(run.facts("live")["start"])  # events count from it
-    begin, end = before["begin"] - began, after["end"] - began
     unsure = before["end"] - before["begin"] + after["end"] - after["begin"]
-    found = collections.Counter()
-    for event in read("account", run, "--events", recording="live")["events"]:
-        if event["vm"] == "g1":
-            found[event["state"]] += max(0, min(event["begin_ns"] + event["ns"], end) - max(event["begin_ns"], begin))
-    # Polling is at first reported as kernel time.
-    on_pcpu = sum(found[state] for state in ("guest", "kernel", "vmm", "interrupted"))
+    found = states_between(run, "live", before["begin"], after["end"])
+    on_pcpu = sum(found[state] for state in ("guest", "kernel", "poll", "vmm", "interrupted"))
     grown = {name: after[name] - before[name] for name in before}
     polled = grown["halt_poll_success_ns"] + grown["halt_poll_fail_ns"]
     # KVM's time of a wait has the way to the scheduler and back, 3 us each, which are the kernel's in the account.
@@ -724,15 +729,16 @@ def functions_live(run, claims):
 
 def by_events(run, claims):
     facts = run.facts("traced")
-    window = ",".join(f"{int(facts[key]) // 10**9}.{int(facts[key]) % 10**9:09}" for key in ("start", "end"))
-    exact = read("account", run, "--time", window, recording="account")["vcpus"]
+    states = states_between(run, "account", int(facts["start"]), int(facts["end"]))
+    wall = sum(states.values())
+    exact = collections.Counter({state: 100 * ns / max(wall, 1) for state, ns in states.items()})
     traced = read("account", run, recording="traced")["vcpus"]
-    claims.check(len(exact) == len(traced) == 1, "one vCPU in each")
-    exact, traced = exact[0], traced[0]
+    claims.check(wall and len(traced) == 1, "one vCPU in each")
+    traced = traced[0]
     known = {"guest": exact["guest"], "kernel": exact["kernel"] + exact["poll"] + exact["vmm"], "halted": exact["halted"], "waiting": exact["waiting"],
              "waking": exact["waking"], "preempted": exact["preempted"] + exact["throttled"]}
     # Interrupts are a part of the states that they hit; before its first event the vCPU's state is not known.
-    most = exact["interrupted"] + 100 * (1 - traced["wall_ns"] / exact["wall_ns"]) + 0.1
+    most = exact["interrupted"] + 100 * (1 - traced["wall_ns"] / max(wall, 1)) + 0.1
     claims.check(most < 3, f"states may differ by {most:.2f} points: {exact['interrupted']:.2f}% of interrupts")
     for state, percent in known.items():
         claims.near(f"{state} by the events of the trace, %", traced[state], percent, most)

@@ -13,7 +13,7 @@ HZ = 1000000000  # of the TSC in virtual time
 RECORD = "vperf record --no-samples --no-symbols"
 
 # Two busy guests on one pCPU. The same trace is read by Xen's own tool and by vperf; another time the same seconds are counted by
-# vperf and by the hypervisor.
+# vperf and by the hypervisor. Recorded into memory, as xentrace's is: time goes on in the emulated host while this machine writes.
 ACCOUNT = f"""
 host hypervisor=xen pcpus=1 icount=yes memory=4096
 guest pv memory=192 type=pv
@@ -23,13 +23,14 @@ workload pvh shares fast=80 slow=20
 command xentrace -D -e 0x2a1000 -T 1 /tmp/trace 2>/dev/null && cp /tmp/trace /out && \\
 xenalyze --svm-mode --cpu-hz {HZ} --summary /tmp/trace >/out/xenalyze.txt 2>/dev/null && \\
 $VPERF_BUILD/tests/lab/trace-of-xen /tmp/trace {HZ} >/out/ours.json
-command {RECORD} --account-events --paravirtual -o /out/rec -- {REPOSITORY}/tests/lab/xen-cpu-time 2 >/out/books.json
+command {RECORD} --account-events --paravirtual -o /run/rec -- {REPOSITORY}/tests/lab/xen-cpu-time 2 >/out/books.json && cp -r /run/rec /out
 command xentrace -D /tmp/other 2>/dev/null & until [ -s /tmp/other ]; do sleep 0.1; done; \\
 {RECORD} -d 1 -o /out/in-use; echo $? >&2; kill $!; wait
 command vperf top -n 1 --json >/out/top.json
 command {RECORD} -d 1 --paravirtual --account-events -e xentrace:sched -e xentrace:hvm -e 'xentrace:h*call*,xentrace:page_fault' \
--e sched:sched_switch -o /out/events
-command {RECORD} --trace -o /out/dom0 -- sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; read ran rest </proc/$$/schedstat; echo $$ $ran'
+-e sched:sched_switch -o /run/events && cp -r /run/events /out
+command {RECORD} --trace -o /run/dom0 -- sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; read ran rest </proc/$$/schedstat; echo $$ $ran' && \\
+cp -r /run/dom0 /out
 command vperf check --json; vperf record --interrupts=pmu -d 1 -o /out/pmu; echo $? >&2; vperf record --interrupts=pmu -e cycles -d 1 -o /out/pmu; echo $? >&2
 """.replace("\\\n", "")
 

@@ -430,13 +430,39 @@ static void test_window(void **state)
 		     "no time of a vCPU in that window");
 }
 
+static void expect_open_window(struct vp_window window, double duration, size_t widened)
+{
+	struct vp_account_recording rec;
+
+	expect_no_error(vp_account_recording_open(NAME, &window, &rec));
+	assert_int_equal(notes_like(&rec.notes, "widened to whole steps"), widened);
+	assert_float_equal(rec.duration, duration, 1e-12);
+	assert_true(rec.exact);
+	vp_account_recording_close(&rec);
+}
+
+/* An interrupted recording ends with its last step: an open end is not widened. */
+static void test_open_windows(void **state)
+{
+	struct made made;
+
+	begin(&made);
+	put_second(&made);
+	end(&made, 0);
+	expect_open_window((struct vp_window){MADE_START, UINT64_MAX}, 1, 0);
+	expect_open_window((struct vp_window){0, MADE_START + 1000000000}, 1, 0);
+	expect_open_window((struct vp_window){MADE_START + 1, UINT64_MAX}, 1, 1);
+	expect_open_window((struct vp_window){0, MADE_START + 999999999}, 1, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_account),    cmocka_unit_test(test_window),
-	    cmocka_unit_test(test_ticks),      cmocka_unit_test(test_not_comparable),
-	    cmocka_unit_test(test_losses),     cmocka_unit_test(test_names),
-	    cmocka_unit_test(test_no_account), cmocka_unit_test(test_storms),
+	    cmocka_unit_test(test_account),        cmocka_unit_test(test_window),
+	    cmocka_unit_test(test_open_windows),   cmocka_unit_test(test_ticks),
+	    cmocka_unit_test(test_not_comparable), cmocka_unit_test(test_losses),
+	    cmocka_unit_test(test_names),          cmocka_unit_test(test_no_account),
+	    cmocka_unit_test(test_storms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -455,6 +455,24 @@ static void test_text(void **state)
 	assert_non_null(strstr(vp_buffer_text(&out), "most at 0xfed40000, 7 times\n"));
 	assert_non_null(
 	    strstr(vp_buffer_text(&out), " vperf exits --by address --vm 'a'\\''; rm?[31m $x'"));
+	/* Other VMs that lose by the same, and what supports the advice. */
+	assert_null(strstr(vp_buffer_text(&out), "same cause"));
+	vp_vec_push(&rec.vms, ((struct vp_vm){.name = vp_strdup("victim\033")}));
+	struct vp_finding *first = &diagnosis.findings.at[0];
+	first->words = (struct vp_rule_words){.advice = "do that", .source = "this document"};
+	vp_vec_push(&diagnosis.findings, ((struct vp_finding){.rule = first->rule,
+							      .words = first->words,
+							      .vm = 1,
+							      .ns = 3000000,
+							      .percent = 2.5,
+							      .cause = 1}));
+	out.size = 0;
+	vp_render_diagnosis_text(&diagnosis, &rec, &out);
+	assert_non_null(
+	    strstr(vp_buffer_text(&out), "   same cause: VM victim? loses 3.00 ms, 2.5%\n"));
+	assert_non_null(strstr(vp_buffer_text(&out), "   try:    do that\n"));
+	assert_non_null(strstr(vp_buffer_text(&out), "   source: this document\n"));
+	free(rec.vms.at[1].name);
 	vp_buffer_deinit(&out);
 	vp_vec_deinit(&diagnosis.findings);
 	free(rec.vms.at[0].name);

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "analyze/report/report.h"
+#include "base/alloc.h"
 #include "base/file.h"
+#include "base/macros.h"
 #include "make_recording.h"
 #include "store/decompress.h"
 #include "store/packet_zstd.h"
@@ -710,10 +712,40 @@ static void test_about_is_read_back(void **state)
 	vp_recording_deinit(&read);
 }
 
+/* The recording's date is that of its trace: what is no clock has none. */
+static void test_date(void **state)
+{
+	static const struct {
+		const char *clock;
+		int64_t expected;
+	} cases[] = {{"offset_s = 1700000000;\n\toffset = 123456789;", 1700000000123456789},
+		     {"offset_s = 0;\n\toffset = 999999999;", 999999999},
+		     {"offset_s = 9223372036;\n\toffset = 0;", 9223372036000000000},
+		     {"offset_s = 9223372037;\n\toffset = 0;", 0},
+		     {"offset_s = 5;\n\toffset = 1000000000;", 0},
+		     {"offset_s = -5;\n\toffset = 0;", 0},
+		     {"offset_s = 5;\n\toffset = -1;", 0},
+		     {"frequency = 5;", 0}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
+		struct vp_recording read;
+		struct made made;
+		made_begin(&made, NAME, 0);
+		made_end(&made, 1);
+		VP_AUTO_FREE char *metadata = vp_format(
+		    "/* CTF 1.8 */\nclock {\n\tname = monotonic;\n\t%s\n};\n", cases[i].clock);
+		temporary_file(NAME "/host/metadata", metadata, strlen(metadata));
+		expect_no_error(vp_recording_read(NAME, &read));
+		assert_int_equal(read.realtime_offset, cases[i].expected);
+		vp_recording_deinit(&read);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_about_is_read_back),
+	    cmocka_unit_test(test_date),
 	    cmocka_unit_test(test_names_are_no_keywords),
 	    cmocka_unit_test(test_whole_stream),
 	    cmocka_unit_test(test_truncation_at_every_offset),

@@ -334,24 +334,42 @@ static void test_decimals(void **state)
 	assert_decimal(1e18, 4, "1.0E18");
 	assert_decimal(-1.5e300, 4, "-1.5E300");
 	assert_decimal(NAN, 4, "NaN");
+	assert_decimal(-0.4, 0, "0");
+	assert_decimal(-0.5, 0, "-1");
+	assert_decimal(41.5, 0, "42");
+}
+
+static void assert_field(double number, int width, int digits, const char *expected)
+{
+	struct vp_buffer out = {0};
+
+	vp_render_decimal_field(number, width, digits, &out);
+	assert_string_equal(vp_buffer_text(&out), expected);
+	vp_buffer_deinit(&out);
+}
+
+/* The points of a column are below each other, as in WEKA's Utils.doubleToString(); what has no
+ * room is as wide as it is. */
+static void test_decimal_fields(void **state)
+{
+	assert_field(1.25, 12, 4, "      1.25  ");
+	assert_field(-31, 12, 4, "    -31     ");
+	assert_field(1234567.25, 12, 4, "1234567.25  ");
+	assert_field(12345678.25, 12, 4, "12345678.25");
+	assert_field(1e18, 12, 4, "1.0E18");
+	assert_field(1.25, 4, 4, "1.25");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_arff),
-	    cmocka_unit_test(test_arff_refuses),
-	    cmocka_unit_test(test_csv),
-	    cmocka_unit_test(test_csv_separators),
-	    cmocka_unit_test(test_csv_refuses),
-	    cmocka_unit_test(test_dates),
-	    cmocka_unit_test(test_numbers),
-	    cmocka_unit_test(test_decimal_comma),
-	    cmocka_unit_test(test_dates_refuse),
-	    cmocka_unit_test(test_arff_dates),
-	    cmocka_unit_test(test_decimals),
-	    cmocka_unit_test(test_csv_quotes),
-	    cmocka_unit_test(test_csv_round_trip),
+	    cmocka_unit_test(test_arff),         cmocka_unit_test(test_arff_refuses),
+	    cmocka_unit_test(test_csv),          cmocka_unit_test(test_csv_separators),
+	    cmocka_unit_test(test_csv_refuses),  cmocka_unit_test(test_dates),
+	    cmocka_unit_test(test_numbers),      cmocka_unit_test(test_decimal_comma),
+	    cmocka_unit_test(test_dates_refuse), cmocka_unit_test(test_arff_dates),
+	    cmocka_unit_test(test_decimals),     cmocka_unit_test(test_decimal_fields),
+	    cmocka_unit_test(test_csv_quotes),   cmocka_unit_test(test_csv_round_trip),
 	};
 
 	setenv("TZ", "UTC", 1);

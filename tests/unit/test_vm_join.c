@@ -123,13 +123,31 @@ static void test_thief(void **state)
 	vp_vms_deinit(&vms);
 }
 
+/* Each of the names has to be a VM's. */
+static void test_expected(void **state)
+{
+	static const char *const names[] = {"web", "db", "cache"};
+	vp_vms vms = {0};
+
+	expect_no_error(vp_vms_expect(&vms, names, 0));
+	expect_error(vp_vms_expect(&vms, names, 1), "no VM named 'web' is running; running: none");
+	vp_vec_push(&vms, ((struct vp_vm){.name = vp_strdup("web")}));
+	vp_vec_push(&vms, ((struct vp_vm){.name = vp_strdup("db")}));
+	expect_no_error(vp_vms_expect(&vms, names, 2));
+	expect_error(vp_vms_expect(&vms, names, 3),
+		     "no VM named 'cache' is running; running: web, db");
+	assert_true(vp_vm_is_named(&vms.at[1], names, 2));
+	assert_false(vp_vm_is_named(&vms.at[1], names, 1));
+	assert_true(vp_vm_is_named(&vms.at[1], names, 0));
+	vp_vms_deinit(&vms);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_join),
-	    cmocka_unit_test(test_two_of_one_uuid),
-	    cmocka_unit_test(test_record_first),
-	    cmocka_unit_test(test_thief),
+	    cmocka_unit_test(test_join),         cmocka_unit_test(test_two_of_one_uuid),
+	    cmocka_unit_test(test_record_first), cmocka_unit_test(test_thief),
+	    cmocka_unit_test(test_expected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

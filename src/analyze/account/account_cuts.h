@@ -23,6 +23,7 @@ enum vp_cut {
 	VP_CUT_HOST, /* in KVM or the VMM */
 	VP_CUT_IRQ,  /* interrupts, not part of GUEST and HOST */
 	VP_CUT_STOLEN,
+	VP_CUT_THROTTLED, /* if it is known apart from STOLEN */
 	VP_CUT_WAKING,
 	VP_CUT_HALTED,
 	VP_CUT_BLOCKED,

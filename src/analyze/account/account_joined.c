@@ -55,6 +55,7 @@ static void join_window(struct vp_account_window *to, const struct vp_account_wi
 	raise_to(&to->state_error, from->state_error);
 	raise_to(&to->theft_error, from->theft_error);
 	raise_to(&to->exit_error, from->exit_error);
+	raise_to(&to->count_error, from->count_error);
 }
 
 static void join_cgroups(struct vp_account_recording *to, const struct vp_account_recording *from)

@@ -114,25 +114,19 @@ char *vp_account_note_window(const struct vp_account_window *window)
 	char state[VP_DURATION_SIZE], theft[VP_DURATION_SIZE], exits[VP_DURATION_SIZE];
 
 	if (!window->state_error && !window->theft_error && !window->exit_error)
-		return NULL;
+		return window->count_error
+			   ? vp_format("at the borders of --time, numbers of exits without a time "
+				       "are estimates, off by at most %" PRIu64
+				       "; all times are exact",
+				       window->count_error)
+			   : NULL;
 	vp_text_duration(window->state_error, state);
 	vp_text_duration(window->theft_error, theft);
 	vp_text_duration(window->exit_error, exits);
-	if (vp_account_window_has_events(window))
-		return vp_format("at the borders of --time, accounting is divided by the events of "
-				 "the trace: errors are at most %s for a state, %s for a thief, %s "
-				 "for a part of exit time",
-				 state, theft, exits);
-	if (window->state_error)
-		return vp_format("accounting has one sum per second, and seconds cut by --time are "
-				 "divided in proportion: errors are at most %s for a state, %s for "
-				 "a thief, %s for a part of exit time; counts are estimates "
-				 "(record --trace for the exact times)",
-				 state, theft, exits);
-	return vp_format("states are exact; thieves and exits have one sum per second, and seconds "
-			 "cut by --time are divided in proportion: errors are at most %s for a "
-			 "thief, %s for a part of exit time; counts are estimates",
-			 theft, exits);
+	return vp_format("at the borders of --time, accounting is divided by the recorded events: "
+			 "errors are at most %s for a state, %s for a thief, %s for a part of exit "
+			 "time, %" PRIu64 " for a count",
+			 state, theft, exits, window->count_error);
 }
 
 static void note(struct vp_account_recording *rec, char *sentence)
@@ -157,23 +151,14 @@ static void clip_window(struct vp_account_recording *rec, const struct vp_window
 	rec->account.window.window = *window;
 }
 
-/* Widens the window to whole steps of the accounting, if neither events nor states divide them. */
-static struct vp_error *account_recording_take_steps(struct vp_account_recording *rec)
+/* Widens the window to whole steps. */
+static void widen_window(struct vp_account_recording *rec, const vp_account_steps *steps)
 {
+	const struct vp_window whole = vp_account_steps_around(steps, &rec->window);
 	struct vp_account_window *window = &rec->account.window;
 	uint64_t start = rec->recording.start;
-	vp_account_steps steps;
 
-	if (vp_window_is_all(&rec->window) || rec->account.by_spans ||
-	    vp_account_window_has_events(window))
-		return NULL;
-	VP_TRY(vp_account_steps_read(rec->path, start, &steps));
-	const struct vp_window whole = vp_account_steps_around(&steps, &rec->window);
-	bool has_any = steps.count > 1;
-	vp_vec_deinit(&steps);
-	if (!has_any)
-		return NULL;
-	if (whole.from != rec->window.from || whole.to != rec->window.to)
+	if (whole.from < rec->window.from || whole.to > rec->window.to)
 		NOTE(
 		    rec,
 		    "accounting has one sum per step of about a second: --time is widened to whole "
@@ -183,6 +168,24 @@ static struct vp_error *account_recording_take_steps(struct vp_account_recording
 	if (whole.from == start)
 		window->window.from = 0; /* with what has the time of the start itself */
 	window->by_steps = true;
+	rec->account.by_spans = false;
+}
+
+/* If no events divide the sums, the window is widened to whole steps of the accounting. States
+ * would divide their own times, but not those of thieves. */
+static struct vp_error *account_recording_take_steps(struct vp_account_recording *rec)
+{
+	vp_account_steps steps;
+
+	if (vp_window_is_all(&rec->window))
+		return NULL;
+	VP_TRY(vp_account_steps_read(rec->path, rec->recording.start, &steps));
+	uint64_t last = steps.at[steps.count - 1];
+	if (steps.count > 1 && !vp_account_window_has_events(&rec->account.window))
+		widen_window(rec, &steps);
+	else if (!rec->recording.end && last < rec->window.to)
+		rec->window.to = last; /* an interrupted recording has no other end */
+	vp_vec_deinit(&steps);
 	return NULL;
 }
 

@@ -194,15 +194,15 @@ static const enum vp_cut cuts_of_state[VP_STATES][2] = {
     [VP_STATE_WAITING] = {VP_CUT_BLOCKED, VP_CUT_HALTED},
     [VP_STATE_WAKING] = {VP_CUT_WAKING, VP_CUT_WAKING},
     [VP_STATE_PREEMPTED] = {VP_CUT_STOLEN, VP_CUT_STOLEN},
-    [VP_STATE_THROTTLED] = {VP_CUT_STOLEN, VP_CUT_STOLEN},
+    [VP_STATE_THROTTLED] = {VP_CUT_THROTTLED, VP_CUT_STOLEN},
     [VP_STATE_IRQ] = {VP_CUT_IRQ, VP_CUT_RUNNING},
 };
 
 /* The vCPU's time in the interval whose state no event shows: before its first one, for example. */
 static struct vp_cut_amount gap_of(const struct cut_record *record)
 {
-	const enum vp_cut shown[] = {VP_CUT_RUNNING, VP_CUT_STOLEN, VP_CUT_WAKING, VP_CUT_HALTED,
-				     VP_CUT_BLOCKED};
+	const enum vp_cut shown[] = {VP_CUT_RUNNING, VP_CUT_STOLEN, VP_CUT_THROTTLED,
+				     VP_CUT_WAKING,  VP_CUT_HALTED, VP_CUT_BLOCKED};
 	const struct vp_account_segment *segment = record->segment;
 	const struct vp_window *window = &record->window->window;
 	uint64_t length = segment->end - segment->begin;
@@ -282,14 +282,35 @@ static void cut_states_by_events(const struct cut_record *record, struct vp_vcpu
 	ret->end = ret->begin + sum;
 }
 
-static uint64_t part_of_count(const struct cut_record *record, const struct vp_cut_key *key,
-			      uint64_t count)
+/* *estimated: there are no events of that key. */
+static uint64_t part_of_amount(const struct cut_record *record, const struct vp_cut_key *key,
+			       uint64_t amount, bool *estimated)
 {
 	uint64_t part, error;
 
-	if (part_by_events(record, *key, count, &part, &error))
-		return part;
-	return part_of_segment(record->window, record->segment, count);
+	*estimated = !part_by_events(record, *key, amount, &part, &error);
+	return *estimated ? part_of_segment(record->window, record->segment, amount) : part;
+}
+
+/* For sums of something else than a number of events. */
+static uint64_t part_of_sum(const struct cut_record *record, const struct vp_cut_key *key,
+			    uint64_t sum)
+{
+	bool estimated;
+
+	return part_of_amount(record, key, sum, &estimated);
+}
+
+static uint64_t part_of_count(const struct cut_record *record, const struct vp_cut_key *key,
+			      uint64_t count)
+{
+	bool estimated;
+	uint64_t part = part_of_amount(record, key, count, &estimated);
+
+	if (estimated)
+		raise_error(&record->window->count_error,
+			    part > count - part ? part : count - part);
+	return part;
 }
 
 static void cut_times(const struct cut_record *record, struct vp_vcpu_account *ret)
@@ -302,7 +323,7 @@ static void cut_times(const struct cut_record *record, struct vp_vcpu_account *r
 	ret->wakeups = part_of_count(record, &wakeups, ret->wakeups);
 	ret->preemptions = part_of_count(record, &preemptions, ret->preemptions);
 	ret->polls = part_of_count(record, &exits, ret->polls);
-	ret->poll_wasted = part_of_count(record, &exits, ret->poll_wasted);
+	ret->poll_wasted = part_of_sum(record, &exits, ret->poll_wasted);
 	if (vcpu_has_events(record)) {
 		cut_states_by_events(record, ret);
 		return;
@@ -323,7 +344,7 @@ static uint64_t cut_exit_part(const struct cut_record *record, struct vp_cut_key
 	key.cut = cut;
 	if (!part_by_events(record, key, amount, &part, &error)) {
 		key.cut = VP_CUT_REASON;
-		part = part_of_count(record, &key, amount);
+		part = part_of_sum(record, &key, amount);
 		error = part > amount - part ? part : amount - part;
 	}
 	raise_error(&record->window->exit_error, error);
@@ -367,9 +388,9 @@ static void cut_sampling(const struct cut_record *record, struct vp_exit_samplin
 	    .cut = VP_CUT_REASON, .number = ret->reason, .type = ret->vendor};
 
 	ret->timed = part_of_count(record, &key, ret->timed);
-	ret->sum = part_of_count(record, &key, ret->sum);
-	ret->squares = part_of_count(record, &key, ret->squares);
-	ret->weights = part_of_count(record, &key, ret->weights);
+	ret->sum = part_of_sum(record, &key, ret->sum);
+	ret->squares = part_of_sum(record, &key, ret->squares);
+	ret->weights = part_of_sum(record, &key, ret->weights);
 }
 
 /* Key of a thief's events. */

@@ -33,6 +33,7 @@ struct vp_account_window {
 	uint64_t before, now; /* times of the last two writes of records */
 	/* Maximum errors, ns: of a vCPU's state, of a thief's time, of a part of exits. */
 	uint64_t state_error, theft_error, exit_error;
+	uint64_t count_error; /* of a count without events, divided in proportion to time */
 };
 
 union vp_account_record {

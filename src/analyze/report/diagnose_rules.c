@@ -25,7 +25,8 @@ static const struct vp_rule rules[] = {
      .of_domains = {.advice = "pin the domains' vCPUs to different pCPUs (xl vcpu-pin), move one "
 			      "to another host, or give this one a larger weight (xl sched-credit2 "
 			      "-d NAME -w WEIGHT); for dom0: dom0_max_vcpus=, dom0_vcpus_pin",
-		    .source = "Xen: man xl (vcpu-pin, sched-credit2), docs/misc/xen-command-line"}},
+		    .source = "Xen: man xl (vcpu-pin, sched-credit2), docs/misc/xen-command-line "
+			      "(dom0_max_vcpus, dom0_vcpus_pin)"}},
     {.id = "overcommit",
      .loss = VP_LOSS_OVERCOMMIT,
      .thieves = VP_THIEF_OTHER_VM,
@@ -80,9 +81,9 @@ static const struct vp_rule rules[] = {
      .advice = "find the source: for local_timer, a program arming timers (vperf record "
 	       "--trace=timer); for a device, its interrupt moderation (ethtool -C); for function "
 	       "calls, the pCPUs that send them; or keep it off these pCPUs",
-     .source = KERNEL_DOCUMENTATION
-     "admin-guide/kernel-per-CPU-kthreads.rst (TIMER_SOFTIRQ), core-api/irq/irq-affinity.rst; "
-     "man ethtool (-C)"},
+     .source = KERNEL_DOCUMENTATION "admin-guide/kernel-per-CPU-kthreads.rst (TIMER_SOFTIRQ, "
+				    "HRTIMER_SOFTIRQ), core-api/irq/irq-affinity.rst; "
+				    "man ethtool (-C)"},
     {.id = "steal-tick",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_VECTOR,
@@ -101,7 +102,7 @@ static const struct vp_rule rules[] = {
      .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst (cpu.max, cpu.max.burst)",
      .of_domains = {.what = "the cap of its domain",
 		    .advice = "raise the cap (xl sched-credit2 -d NAME -c PERCENT; 0: none)",
-		    .source = "Xen: man xl (sched-credit2)"}},
+		    .source = "Xen: man xl.cfg (cap), xl help sched-credit2"}},
     {.id = "wakeup",
      .loss = VP_LOSS_WAKING,
      .least = 3,
@@ -113,7 +114,8 @@ static const struct vp_rule rules[] = {
 				    "admin-guide/pm/cpuidle.rst (PM QoS, idle=)",
      .of_domains = {.advice = "shallower idle states (xenpm set-max-cstate, max_cstate=), or "
 			      "dedicated pCPUs (xl vcpu-pin)",
-		    .source = "Xen: man xenpm, docs/misc/xen-command-line (max_cstate)"}},
+		    .source = "Xen: xenpm help (set-max-cstate), docs/misc/xen-command-line "
+			      "(max_cstate), man xl (vcpu-pin)"}},
     {.id = "halt-polling",
      .loss = VP_LOSS_POLL_WASTED,
      .least = 5,
@@ -133,9 +135,9 @@ static const struct vp_rule rules[] = {
 	 "paravirtual spinlocks in the guest (kvm-pv-unhalt), fewer vCPUs, or vCPUs that are not "
 	 "preempted",
      .source = KERNEL_DOCUMENTATION "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_UNHALT)",
-     .of_domains = {.advice = "paravirtual spinlocks in the guest (not xen_nopvspin), fewer vCPUs, "
+     .of_domains = {.advice = "paravirtual spinlocks in the guest (not nopvspin), fewer vCPUs, "
 			      "or vCPUs that are not preempted",
-		    .source = KERNEL_DOCUMENTATION "kernel-parameters.txt (xen_nopvspin)"}},
+		    .source = KERNEL_DOCUMENTATION "admin-guide/kernel-parameters.txt (nopvspin)"}},
     {.id = "exits-pause",
      .loss = VP_LOSS_EXITS,
      .reasons = "PAUSE PAUSE_INSTRUCTION",
@@ -146,9 +148,11 @@ static const struct vp_rule rules[] = {
      .advice = "look for a contended lock in that function; kvm's ple_gap and pause_filter_count "
 	       "set how long code may spin before an exit",
      .source = "Intel SDM 3C (PAUSE-loop exiting); AMD APM 2, 15.14.4 (pause filter)",
-     .of_domains = {.advice = "look for a contended lock in that function; Xen's ple_gap and "
-			      "ple_window set how long code may spin before an exit",
-		    .source = "Xen: docs/misc/xen-command-line (ple_gap, ple_window)"}},
+     .of_domains = {.advice =
+			"look for a contended lock in that function; on Intel, Xen's ple_gap and "
+			"ple_window set how long code may spin before an exit",
+		    .source = "Xen: docs/misc/xen-command-line (ple_gap, ple_window); Intel SDM 3C "
+			      "(PAUSE-loop exiting)"}},
     {.id = "exits-timer",
      .loss = VP_LOSS_EXITS,
      .reasons = "MSR MSR_WRITE PREEMPTION_TIMER APIC_WRITE APIC_ACCESS AVIC_NOACCEL",
@@ -178,10 +182,9 @@ static const struct vp_rule rules[] = {
      .source = KERNEL_DOCUMENTATION
      "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_SEND_IPI, KVM_FEATURE_PV_TLB_FLUSH); Intel SDM 3C "
      "(APIC virtualization, IPI virtualization); AMD APM 2, 15.29 (AVIC)",
-     .of_domains =
-	 {.advice =
-	      "APICv or AVIC (Xen's avic=) on the host; fewer wakeups across vCPUs in the guest",
-	  .source = "Xen: docs/misc/xen-command-line (avic)"}},
+     .of_domains = {.advice = "APICv on Intel hosts (Xen's apicv=, on by default); fewer wakeups "
+			      "across vCPUs in the guest",
+		    .source = "Xen: docs/misc/xen-command-line (apicv)"}},
     {.id = "exits-msr",
      .loss = VP_LOSS_EXITS,
      .reasons = "MSR MSR_READ MSR_WRITE",
@@ -190,11 +193,12 @@ static const struct vp_rule rules[] = {
      .evidence = "exits --by function",
      .advice = "see which register that function uses; x2APIC with APICv or AVIC, and paravirtual "
 	       "EOI, avoid most of them",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/msr.rst (MSR_KVM_PV_EOI_EN); Intel SDM 3C "
+     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/msr.rst (MSR_KVM_EOI_EN); Intel SDM 3C "
 				    "(virtualizing MSR-based APIC accesses); AMD APM 2, 15.29",
-     .of_domains = {.advice = "see which register that function uses; x2APIC with APICv or AVIC "
+     .of_domains = {.advice = "see which register that function uses; on Intel, x2APIC with APICv "
 			      "avoids most of them",
-		    .source = "Xen: docs/misc/xen-command-line (apicv, avic)"}},
+		    .source = "Xen: docs/misc/xen-command-line (apicv); Intel SDM 3C (virtualizing "
+			      "MSR-based APIC accesses)"}},
     {.id = "exits-port",
      .loss = VP_LOSS_EXITS,
      .reasons = "IOIO IO_INSTRUCTION",

@@ -55,6 +55,7 @@ struct cutter {
 	VP_VEC(struct cut_vcpu) vcpus;
 	VP_VEC(struct cut_pcpu) pcpus;
 	struct vp_map vcpu_of_key, vcpu_of_tid; /* index in `vcpus` */
+	bool by_states;                         /* vCPUs are seen by their states */
 };
 
 static uint32_t cutter_index_of(struct cutter *cutter, uint32_t vm, uint32_t number)
@@ -189,7 +190,8 @@ static struct vp_cut_key cutter_thief_of(struct cutter *cutter, const struct cut
 		key.type = VP_BY_TASK;
 		key.number = slice->thief_tid;
 	} else {
-		bool idle = slice->has_thief || slice->state == VP_TRACK_WAKING;
+		bool idle =
+		    slice->has_thief || (slice->state == VP_TRACK_WAKING && !cutter->by_states);
 		key.type = idle ? VP_BY_NOBODY : VP_BY_UNKNOWN;
 	}
 	return key;
@@ -232,7 +234,8 @@ static void cutter_take_wait(struct cutter *cutter, struct cut_vcpu *vcpu, enum 
 		cutter_count(cutter, vcpu,
 			     cut == VP_CUT_WAKING ? VP_CUT_WAKEUPS : VP_CUT_PREEMPTIONS,
 			     slice->begin);
-	cutter_add_time(cutter, vcpu, cut, slice->begin, slice->end, vp_account_cuts_add);
+	if (!cutter->by_states)
+		cutter_add_time(cutter, vcpu, cut, slice->begin, slice->end, vp_account_cuts_add);
 	if (slice->end > slice->begin)
 		vp_vec_push(&vcpu->wait, turn);
 	if (slice->wait_ends)
@@ -259,13 +262,15 @@ static void cutter_take_slice(void *context, const struct vp_track_slice *slice)
 	struct cut_vcpu *vcpu = &cutter->vcpus.at[cutter_index_of(cutter, slice->vm, slice->vcpu)];
 	enum vp_cut cut = kinds[slice->state].cut;
 	unsigned part = kinds[slice->state].part;
-	if (part < PARTS)
+	if (part < PARTS && !cutter->by_states)
 		vcpu->parts[part] += slice->end - slice->begin;
 	if (slice->state == VP_TRACK_PREEMPTED || slice->state == VP_TRACK_WAKING) {
 		cutter_take_wait(cutter, vcpu, cut, slice);
 		return;
 	}
 	vcpu->wait.count = 0;
+	if (cutter->by_states)
+		return;
 	if (slice->state == VP_TRACK_GUEST || slice->state == VP_TRACK_WORK)
 		cutter_take_running(cutter, vcpu, slice);
 	else
@@ -315,6 +320,54 @@ static void cutter_take_exit(struct cutter *cutter, const struct vp_trace_kvm_ex
 	vcpu->exit_open = true;
 	vcpu->reason = exit->reason;
 	vcpu->vendor = exit->vendor;
+}
+
+/* A state of a vCPU of Xen has the exit during which it was; the first one without ends the exit.
+ */
+static void cutter_take_exit_of_state(struct cutter *cutter, struct cut_vcpu *vcpu,
+				      const struct vp_vcpu_span *span, unsigned part)
+{
+	bool in_exit = span->flags & VP_HAS_EXIT_REASON;
+
+	if (vcpu->exit_open && !in_exit)
+		cutter_end_exit(cutter, vcpu, span->time - span->ns);
+	if (in_exit && !vcpu->exit_open)
+		memset(vcpu->parts, 0, sizeof(vcpu->parts));
+	vcpu->exit_open = in_exit;
+	vcpu->reason = span->reason;
+	vcpu->vendor = span->vendor;
+	vcpu->parts[part] += span->ns;
+}
+
+/* After its slices, which have the thieves. */
+static void cutter_take_state(struct cutter *cutter, const struct vp_vcpu_span *span)
+{
+	static const struct {
+		enum vp_cut cut;
+		unsigned part;
+	} kinds[VP_STATES] = {
+	    [VP_STATE_GUEST] = {VP_CUT_GUEST, PART_HOST},
+	    [VP_STATE_KERNEL] = {VP_CUT_HOST, PART_HOST},
+	    [VP_STATE_POLL] = {VP_CUT_HOST, PART_HOST},
+	    [VP_STATE_VMM] = {VP_CUT_HOST, PART_HOST},
+	    [VP_STATE_HALTED] = {VP_CUT_HALTED, PART_ASLEEP},
+	    [VP_STATE_WAITING] = {VP_CUT_BLOCKED, PART_ASLEEP},
+	    [VP_STATE_WAKING] = {VP_CUT_WAKING, PART_WAKING},
+	    [VP_STATE_PREEMPTED] = {VP_CUT_STOLEN, PART_STOLEN},
+	    [VP_STATE_THROTTLED] = {VP_CUT_THROTTLED, PART_STOLEN},
+	    [VP_STATE_IRQ] = {VP_CUT_IRQ, PART_STOLEN},
+	};
+	struct cut_vcpu *vcpu = cutter_vcpu(cutter, span->vm, span->vcpu, span->tid);
+
+	if (span->state >= VP_STATES || span->ns > span->time)
+		return;
+	uint64_t begin = span->time - span->ns;
+	enum vp_cut cut = kinds[span->state].cut;
+	cutter_add_time(cutter, vcpu, cut, begin, span->time, vp_account_cuts_add);
+	if (cut == VP_CUT_GUEST || cut == VP_CUT_HOST || cut == VP_CUT_IRQ)
+		cutter_add_time(cutter, vcpu, VP_CUT_RUNNING, begin, span->time,
+				vp_account_cuts_add);
+	cutter_take_exit_of_state(cutter, vcpu, span, kinds[span->state].part);
 }
 
 /* The innermost interrupt had the pCPU until now. */
@@ -387,6 +440,11 @@ static void cutter_take_event(void *context, const struct vp_feed_event *event)
 	const struct vp_trace_local_timer_entry *timer = (const void *)event->header;
 	struct cutter *cutter = context;
 
+	if (cutter->by_states) {
+		if (event->kind == VP_FEED_SPAN)
+			cutter_take_state(cutter, event->span);
+		return;
+	}
 	switch (event->kind) {
 	case VP_TRACE_KIND_kvm_entry:
 		cutter_take_entry(cutter, event->kvm_entry);
@@ -464,10 +522,9 @@ struct vp_error *vp_event_cuts_read(const char *directory, const vp_vms *vms,
 	VP_TRY(read_intervals(directory, ret));
 	VP_TRY(vp_tracks_open(directory, &options, &tracks));
 	cutter_add_vcpus(&cutter, vms);
-	/* Where vCPUs are seen by their states, these are recorded, and exact. */
-	if (!vp_tracks_feed(tracks)->by_states)
-		while (vp_tracks_read(tracks, EVENTS_AT_ONCE))
-			;
+	cutter.by_states = vp_tracks_feed(tracks)->by_states;
+	while (vp_tracks_read(tracks, EVENTS_AT_ONCE))
+		;
 	vp_tracks_close(tracks);
 	cutter_free(&cutter);
 	return NULL;

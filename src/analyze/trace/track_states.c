@@ -198,6 +198,8 @@ static void get_pcpu(struct vp_track_states *states, struct pcpu *pcpu, uint32_t
 		keep_slice(pcpu, pcpu->until, now, NOBODY);
 		begin = now;
 	}
+	if (!pcpu->known && was_idle) /* no vCPU had it since the start */
+		keep_slice(pcpu, states->feed->recording.start, now, NOBODY);
 	track_states_begin_run(pcpu, index, begin, now);
 }
 
