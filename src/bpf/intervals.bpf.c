@@ -385,6 +385,7 @@ static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool r
 	charge_guest(subject, now);
 	intervals_count_exit(subject, now);
 	subject->flags &= ~VP_SUBJECT_IN_GUEST;
+	subject->vmcb.vmcb = 0; /* the next vCPU has its own */
 	charge(subject, now);
 	subject->state = next->pid ? VP_SUBJECT_RUNNING : VP_SUBJECT_BLOCKED;
 }

@@ -59,6 +59,8 @@ until grep -q system-calls /out/said; do sleep 0.1; done; tests/lab/ask-guest g1
 command vperf stat -e msr/tsc/,sched:sched_switch,context-switches,time -I 10 --per pcpu -d 2 -o /out/named && \
 vperf stat --list && { vperf stat -e sched:sched_swich -o /out/none || true; }
 command vperf stat --native -e guest:system-calls,time -I 10 -o /out/native -- exits --syscalls 100000
+command vperf stat -e exits:cpuid,exits:mmio,time -I 50 --per pcpu -o /out/shared -- \
+sh -c 'tinyvm --cpuid 50000 & tinyvm --mmio 20000; wait'
 """.replace("RECIPE_EXITS", EXITS.replace("\n", "\\n")).replace("RECIPE_TIME", TIME.replace("\n", "\\n"))
 KNOWN = KNOWN.replace("'%s' '", "'").replace("\\\n", "")
 CALLS = 100000  # of `exits`; its start, its end and the reading of the books make a few hundred more
@@ -153,6 +155,14 @@ def native_calls(run, claims):
     claims.check(CALLS <= counted <= CALLS * 1.02, f"{CALLS} system calls natively: {counted} are counted")
 
 
+def shared_pcpu(run, claims):
+    """Two VMs and g1 take turns on one pCPU."""
+    report = stat(run, "shared")
+    check_chain(claims, report, "two VMs on a pCPU")
+    found = [total(report["intervals"], event) for event in ("exits:cpuid", "exits:mmio")]
+    claims.check(found == [50000, 20000], f"{found} CPUIDs and MMIO accesses of two VMs on a pCPU, 50000 and 20000 were done")
+
+
 def machine_names(run, claims):
     """Events by the names that the kernel of the lab host has for them."""
     rows = stat(run, "named")["intervals"]
@@ -175,6 +185,7 @@ def known(run, claims):
     killed_agent(run, claims)
     machine_names(run, claims)
     native_calls(run, claims)
+    shared_pcpu(run, claims)
 
 
 # One nanosecond is one instruction here: costs of exits are figures, not noise.
