@@ -123,8 +123,6 @@ void vp_counters_clocks_read(int fd, struct vp_counters_clocks *ret)
 	ret->steal = read_steal(ret->cpu);
 }
 
-enum hypervisor { BARE, SHOWS_STEAL, UNKNOWN };
-
 /* In user space of a PV guest, CPUID is the processor's and shows no hypervisor. */
 static bool is_xen(void)
 {
@@ -139,28 +137,27 @@ static bool is_xen(void)
 	return got == sizeof(name) && !memcmp(name, xen, sizeof(xen));
 }
 
-/* Whether there is a hypervisor, and whether it reports steal. */
-static enum hypervisor hypervisor(void)
+static enum vp_counters_hypervisor find_hypervisor(void)
 {
 	if (is_xen())
-		return SHOWS_STEAL;
+		return VP_SHOWS_STEAL;
 #if defined(__x86_64__)
 	enum { HYPERVISOR_BIT = 1U << 31, KVM_FEATURES = 0x40000001, KVM_STEAL_TIME = 1 << 5 };
 	uint32_t a = 0, b = 0, c = 0, d = 0;
 	char name[13] = {0};
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & HYPERVISOR_BIT))
-		return BARE;
+		return VP_BARE_METAL;
 	__cpuid(0x40000000, a, b, c, d);
 	memcpy(name, &b, 4);
 	memcpy(name + 4, &c, 4);
 	memcpy(name + 8, &d, 4);
 	if (strcmp(name, "KVMKVMKVM") != 0)
-		return UNKNOWN;
+		return VP_MAY_SHOW_STEAL;
 	__cpuid(KVM_FEATURES, a, b, c, d);
-	return a & KVM_STEAL_TIME ? SHOWS_STEAL : UNKNOWN;
+	return a & KVM_STEAL_TIME ? VP_SHOWS_STEAL : VP_MAY_SHOW_STEAL;
 #else
-	return UNKNOWN;
+	return VP_MAY_SHOW_STEAL;
 #endif
 }
 
@@ -169,26 +166,30 @@ static uint64_t min_of(uint64_t one, uint64_t other)
 	return one < other ? one : other;
 }
 
-static void bound_stolen(const struct vp_counters_clocks *start,
-			 const struct vp_counters_clocks *now, struct vperf_times *ret)
+void vp_counters_bound_stolen(enum vp_counters_hypervisor hypervisor, unsigned cpus,
+			      const struct vp_counters_clocks *start,
+			      const struct vp_counters_clocks *now, struct vperf_times *ret)
 {
-	enum hypervisor kind = hypervisor();
-	long cpus = now->cpu >= 0 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
-
-	if (kind == BARE) {
+	if (hypervisor == VP_BARE_METAL) {
 		ret->known |= VPERF_KNOWN_STOLEN;
 		return;
 	}
 	ret->stolen_most = ret->known & VPERF_KNOWN_ON_CPU ? ret->on_cpu : ret->wall;
 	/* No steal so far: it may not be reported at all. */
-	if (kind == UNKNOWN && !now->steal)
+	if (hypervisor == VP_MAY_SHOW_STEAL && !now->steal)
 		return;
 	ret->known |= VPERF_KNOWN_STOLEN;
 	if (start->cpu == now->cpu)
 		ret->stolen_most =
-		    min_of(ret->stolen_most,
-			   now->steal - start->steal +
-			       STEAL_SLACK_TICKS * tick_ns() * (uint64_t)(cpus > 0 ? cpus : 1));
+		    min_of(ret->stolen_most, now->steal - start->steal +
+						 STEAL_SLACK_TICKS * tick_ns() * (uint64_t)cpus);
+}
+
+static unsigned cpus_of(const struct vp_counters_clocks *clocks)
+{
+	long cpus = clocks->cpu >= 0 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cpus > 0 ? (unsigned)cpus : 1;
 }
 
 void vp_counters_clocks_between(int fd, const struct vp_counters_clocks *start,
@@ -202,5 +203,5 @@ void vp_counters_clocks_between(int fd, const struct vp_counters_clocks *start,
 		ret->known |= VPERF_KNOWN_ON_CPU;
 		ret->on_cpu = now.on_cpu - start->on_cpu;
 	}
-	bound_stolen(start, &now, ret);
+	vp_counters_bound_stolen(find_hypervisor(), cpus_of(&now), start, &now, ret);
 }

@@ -56,6 +56,14 @@ int vp_counters_clocks_open(void);
 /* Steal of a CPU, or of all (-1), in ns, from an open /proc/stat. */
 uint64_t vp_counters_steal_of(int fd, int cpu);
 void vp_counters_clocks_read(int fd, struct vp_counters_clocks *ret);
+
+/* Whether there is a hypervisor, and whether it reports steal. */
+enum vp_counters_hypervisor { VP_BARE_METAL, VP_SHOWS_STEAL, VP_MAY_SHOW_STEAL };
+/* Adds bounds of the steal between two readings to `ret`, which has the times; `cpus`: number of
+ * CPUs whose steal they have. */
+void vp_counters_bound_stolen(enum vp_counters_hypervisor hypervisor, unsigned cpus,
+			      const struct vp_counters_clocks *start,
+			      const struct vp_counters_clocks *now, struct vperf_times *ret);
 /* Differences of clock readings; also the steal, except for lent counters, which have a better
  * value. */
 void vp_counters_clocks_between(int fd, const struct vp_counters_clocks *start,

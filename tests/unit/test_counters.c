@@ -935,43 +935,9 @@ static void test_timer_is_blocked(void **state)
 	vperf_counters_close(counters);
 }
 
-/* A host's /proc/stat of 4,096 CPUs is 250 KiB and more. */
-static void test_steal_of_many_cpus(void **state)
-{
-	enum { CPUS = 4096 };
-	uint64_t tick = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
-	FILE *file = tmpfile();
-
-	assert_non_null(file);
-	fprintf(file, "cpu  1 2 3 4 5 6 7 999 0 0\n");
-	for (int cpu = 0; cpu < CPUS; cpu++)
-		if (cpu != 5) /* is offline; there are cpu50 and cpu500 */
-			fprintf(file, "cpu%d 123456789 0 123456789 123456789 0 0 1234 %d 0 0\n",
-				cpu, 7 * cpu);
-	fprintf(file, "intr 1");
-	for (int i = 0; i < 10000; i++)
-		fprintf(file, " %d", i);
-	fprintf(file, "\ncpu9999 1 1 1 1 1 1 1 1 1 1\n");
-	assert_int_equal(fflush(file), 0);
-	static const int cpus[] = {0, 1, 10, 799, 800, 1023, 1024, CPUS - 1};
-	for (size_t i = 0; i < sizeof(cpus) / sizeof(*cpus); i++) {
-		rewind(file);
-		assert_int_equal(vp_counters_steal_of(fileno(file), cpus[i]),
-				 7 * (uint64_t)cpus[i] * tick);
-	}
-	rewind(file);
-	assert_int_equal(vp_counters_steal_of(fileno(file), -1), 999 * tick);
-	rewind(file);
-	assert_int_equal(vp_counters_steal_of(fileno(file), CPUS), 0);
-	rewind(file);
-	assert_int_equal(vp_counters_steal_of(fileno(file), 5), 0);
-	fclose(file);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_steal_of_many_cpus),
 	    cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_names_of_one_event),
 	    cmocka_unit_test(test_groups_that_lost_their_counters),
