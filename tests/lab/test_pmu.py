@@ -171,7 +171,17 @@ host pmu=yes pcpus=2 memory=1536
 command for cpu in 0 1; do taskset -c $cpu perf stat -x, -e instructions:u counted --loops 10000000 2>&1 >/dev/null | grep instr; done
 command taskset -c 1 counted --loops 500000000 & taskset -c 0 perf stat -x, -e instructions:u counted --loops 10000000 2>&1 >/dev/null | grep instr; kill $!; wait
 command taskset -c 0 perf stat -x, -e instructions:u counted --loops 20000000 2>&1 >/dev/null | grep instr
-"""
+command taskset -c 0 perf stat -x, -e cycles,task-clock counted --loops 200000000 2>&1 >/dev/null
+command taskset -c 1 counted --loops 2000000000 & sleep 0.1; perf stat -a -A -x, -e cycles,cpu-clock taskset -c 0 counted --loops 200000000 2>&1 >/dev/null; \
+kill $!; wait
+""".replace("\\\n", "")
+
+
+def cycles_of_time(text):
+    """Per pCPU: its cycles by its time. At one cycle per ns, what part of the time it executed."""
+    rows = [line.split(",") for line in text.splitlines() if line.startswith("CPU")]
+    cycles, clock = ({row[0]: float(row[1]) for row in rows if row[3] == event} for event in ("cycles", "cpu-clock"))
+    return {pcpu: cycles[pcpu] / (1e6 * clock[pcpu]) for pcpu in sorted(cycles)}
 
 
 def two_pcpus(run, claims):
@@ -180,6 +190,13 @@ def two_pcpus(run, claims):
     claims.check(len(alone) == 2 and len(beside) == len(more) == 1 and max(alone + beside) - min(alone + beside) <= 2000,
                  f"the same program on pCPU 0, on 1, and beside a busy one: {alone + beside} instructions in user space")
     claims.near("instructions:u of 10,000,000 loops of six", more[0] - alone[0], 60000000, 2000)
+    # Under icount only one pCPU executes at a time, and the clock goes on for both. Claims about a pCPU's time by its cycles need the other
+    # one to be idle.
+    cycles, task_clock = (float(line.split(",")[0]) for line in run.command_output(4).splitlines())
+    both = cycles_of_time(run.command_output(5))
+    claims.near("cycles per ns of a program, the other pCPU idle", cycles / (1e6 * task_clock), 1, 0.01)
+    claims.near("cycles per ns of two busy pCPUs together", sum(both.values()), 1, 0.01)
+    claims.check(len(both) == 2 and max(both.values()) < 0.9, f"neither has cycles for all of its time: {both}")
 
 
 # Interrupts that KVM injects, each with a long handler with interrupts masked, in which timers of the host are due.
