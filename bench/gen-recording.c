@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Makes a synthetic recording (it says so in its note) or a perf.data of N samples, for timing
- * reports: gen-recording [-z] [--all | --vms M] N DIR | gen-recording --perf N FILE PROGRAM. --all:
- * also call chains of the host's processes, N/10 intervals of vCPUs and N/5 events. --vms: of M
- * VMs, of which two have symbol maps. -z: streams are compressed.
+ * reports: gen-recording [-z] [--all | --vms M | --changes KIND] N DIR | gen-recording --perf N FILE
+ * PROGRAM. --all: also call chains of the host's processes, N/10 intervals of vCPUs and N/5 events.
+ * --vms: of M VMs, of which two have symbol maps. --changes: with migrations, renames, process
+ * lifetimes, a VM that ends; KIND is ticks, chains, idle (pCPUs without samples) or events (samples
+ * have periods). -z: streams are compressed.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,7 +22,6 @@
 #include "store/recording.h"
 #include "store/trace_writer.h"
 
-#define KERNEL_TEXT 0xffffffff81000000ULL
 enum { CHAIN = 7, AMD_INTR = 0x60, AMD_HLT = 0x78, AMD_NPF = 0x400 };
 
 static VP_NORETURN void die(struct vp_error *error)
@@ -38,7 +39,13 @@ static void check(struct vp_error *error)
 struct wanted {
 	uint64_t samples, vms;
 	bool all, compressed;
+	const char *changes; /* NULL: none */
 };
+
+static bool changes_are(const struct wanted *wanted, const char *kind)
+{
+	return wanted->changes && !strcmp(wanted->changes, kind);
+}
 
 /* Which vCPU is on a pCPU: each has one of each VM, and they take turns, many of them shorter ones.
  */
@@ -69,7 +76,7 @@ static void sample_of(uint64_t *state, uint64_t vms, uint32_t pcpu, uint64_t tic
 		    .vm = pid,
 		    .tid = tid,
 		    .mode = kernel ? VP_MODE_GUEST_KERNEL : VP_MODE_GUEST_USER,
-		    .ip = gen_address(state, kernel ? KERNEL_TEXT : GEN_TEXT),
+		    .ip = gen_address(state, kernel ? GEN_KERNEL_TEXT : GEN_TEXT),
 		    .as_root = 0x10000 * (process + 1),
 		    .vcpu = pcpu,
 		    .exit_reason = AMD_INTR,
@@ -83,7 +90,7 @@ static void sample_of(uint64_t *state, uint64_t vms, uint32_t pcpu, uint64_t tic
 					    .vm = pid,
 					    .tid = tid,
 					    .mode = VP_MODE_KERNEL,
-					    .ip = gen_address(state, KERNEL_TEXT),
+					    .ip = gen_address(state, GEN_KERNEL_TEXT),
 					    .vcpu = pcpu,
 					    .exit_reason = what < 80 ? AMD_NPF : AMD_HLT,
 					    .vendor = VP_VENDOR_AMD,
@@ -96,7 +103,7 @@ static void sample_of(uint64_t *state, uint64_t vms, uint32_t pcpu, uint64_t tic
 		    .pid = idle ? 0 : pid,
 		    .tid = idle ? 0 : tid,
 		    .mode = idle ? VP_MODE_KERNEL : VP_MODE_USER,
-		    .ip = gen_address(state, idle ? KERNEL_TEXT : GEN_TEXT)};
+		    .ip = gen_address(state, idle ? GEN_KERNEL_TEXT : GEN_TEXT)};
 	}
 }
 
@@ -127,17 +134,27 @@ static uint64_t end_of(uint64_t samples)
 	return GEN_START + samples / GEN_PCPUS * GEN_PERIOD;
 }
 
-static void write_trace(const char *directory, const char *path, const struct wanted *wanted)
+static void write_changes(struct vp_trace_writer *writer, const struct wanted *wanted,
+			  const vp_vms *vms)
 {
-	static const uint8_t uuid[16] = "synthetic";
-	struct vp_ctf_trace trace = {uuid, "synthetic", "host", 0};
-	struct vp_trace_writer *writer;
+	struct gen_changes changes = {.samples = wanted->samples,
+				      .end = end_of(wanted->samples),
+				      .chains = changes_are(wanted, "chains"),
+				      .gaps = changes_are(wanted, "idle"),
+				      .periods = changes_are(wanted, "events")};
+
+	for (size_t i = 0; i < vms->count; i++) {
+		changes.ids[i] = vp_vm_id(&vms->at[i]);
+		changes.tids[i] = vms->at[i].vcpus.at[0].tid - 1;
+	}
+	gen_changes(writer, &changes);
+}
+
+static void write_samples(struct vp_trace_writer *writer, const struct wanted *wanted)
+{
 	uint64_t state = 88172645463325252ULL;
 	union vp_any_record record;
 
-	check(vp_trace_writer_create(path, &trace, &writer));
-	if (wanted->compressed)
-		vp_trace_writer_compress(writer, VP_ZSTD_LEVEL_MIN);
 	for (uint64_t i = 0; i < wanted->samples; i++) {
 		uint32_t pcpu = i % GEN_PCPUS;
 		sample_of(&state, wanted->vms, pcpu, i / GEN_PCPUS, &record);
@@ -145,6 +162,22 @@ static void write_trace(const char *directory, const char *path, const struct wa
 			put_chain(writer, &state, pcpu, &record);
 		vp_trace_append(writer, vp_stream_of_pcpu(pcpu), &record);
 	}
+}
+
+static void write_trace(const char *directory, const char *path, const struct wanted *wanted,
+			const vp_vms *vms)
+{
+	static const uint8_t uuid[16] = "synthetic";
+	struct vp_ctf_trace trace = {uuid, "synthetic", "host", 0};
+	struct vp_trace_writer *writer;
+
+	check(vp_trace_writer_create(path, &trace, &writer));
+	if (wanted->compressed)
+		vp_trace_writer_compress(writer, VP_ZSTD_LEVEL_MIN);
+	if (wanted->changes)
+		write_changes(writer, wanted, vms);
+	else
+		write_samples(writer, wanted);
 	for (uint32_t pcpu = 0; pcpu < GEN_PCPUS; pcpu++)
 		vp_trace_flush(writer, vp_stream_of_pcpu(pcpu), 0);
 	if (wanted->all) {
@@ -158,7 +191,29 @@ static void write_trace(const char *directory, const char *path, const struct wa
 	vp_trace_writer_free(writer);
 }
 
-static void write_maps(const char *path, bool guest, const char *name)
+/* Process i of a machine lives from here … */
+static uint64_t birth_of(const struct wanted *wanted, uint32_t i)
+{
+	uint64_t length = end_of(wanted->samples) - GEN_START;
+
+	return wanted->changes && i % 2 ? GEN_START + length * i / (2 * GEN_PROCESSES) : 0;
+}
+
+/* … to here; 0: to the end. */
+static uint64_t death_of(const struct wanted *wanted, uint32_t i)
+{
+	return wanted->changes && i % 3 == 1 ? end_of(wanted->samples) * 3 / 4 : 0;
+}
+
+static void write_clocks(struct vp_maps_writer *writer, const struct wanted *wanted)
+{
+	uint64_t end = end_of(wanted->samples);
+
+	vp_maps_write_clock(writer, GEN_START, GEN_START, 10);
+	vp_maps_write_clock(writer, end, end, 10);
+}
+
+static void write_maps(const char *path, bool guest, const char *name, const struct wanted *wanted)
 {
 	struct vp_maps_writer writer;
 	struct vp_build_id id = {0};
@@ -166,15 +221,18 @@ static void write_maps(const char *path, bool guest, const char *name)
 	vp_maps_writer_init(&writer, -1);
 	vp_maps_write_machine(&writer, guest, name);
 	vp_maps_write_paging(&writer, 4, false);
+	if (wanted->changes && guest)
+		write_clocks(&writer, wanted);
 	for (uint64_t i = 0; i < GEN_FUNCTIONS; i++) {
 		VP_AUTO_FREE char *function = vp_format("kernel_function_%" PRIu64, i);
-		vp_maps_write_kernel_symbol(&writer, KERNEL_TEXT + i * GEN_FUNCTION_SIZE,
+		vp_maps_write_kernel_symbol(&writer, GEN_KERNEL_TEXT + i * GEN_FUNCTION_SIZE,
 					    GEN_FUNCTION_SIZE, 'T', function, NULL);
 	}
 	for (uint32_t i = 0; i < GEN_PROCESSES; i++) {
 		VP_AUTO_FREE char *comm = vp_format("process%u", i);
 		vp_maps_write_space(&writer, i + 1, guest ? 100 + i : GEN_VMM * (i + 1),
-				    guest ? 0x10000ULL * (i + 1) : 0, 0, 0, comm);
+				    guest ? 0x10000ULL * (i + 1) : 0, birth_of(wanted, i),
+				    death_of(wanted, i), comm);
 		vp_maps_write_mapping(&writer, i + 1, GEN_TEXT,
 				      GEN_TEXT + GEN_FUNCTIONS * GEN_FUNCTION_SIZE, GEN_TEXT_OFFSET,
 				      0, &id, "/bin/program");
@@ -199,12 +257,17 @@ static void write_about(const char *directory, const struct wanted *wanted, cons
 				     .kernel = "none",
 				     .instruments =
 					 wanted->all ? "profile intervals trace" : "profile",
-				     .chains = wanted->all,
+				     .chains = wanted->all || changes_are(wanted, "chains"),
+				     .weighting = changes_are(wanted, "idle") ? VP_WEIGHTING_TIME
+						  : changes_are(wanted, "events")
+						      ? VP_WEIGHTING_EVENTS
+						      : VP_WEIGHTING_TICKS,
+				     .events = 1000,
 				     .trigger = "cpu-clock",
 				     .command = "",
 				     .note = note,
 				     .period_ns = GEN_PERIOD,
-				     .by_time = true,
+				     .by_time = !changes_are(wanted, "idle"),
 				     .compression = wanted->compressed ? VP_ZSTD_LEVEL_MIN : 0,
 				     .pcpus = GEN_PCPUS,
 				     .start = GEN_START,
@@ -213,6 +276,26 @@ static void write_about(const char *directory, const struct wanted *wanted, cons
 
 	check(vp_recording_write(directory, &about));
 	check(vp_vms_write(directory, vms));
+}
+
+/* The second VM ends, and the third one has its pid. */
+static void change_vms(vp_vms *vms, const struct wanted *wanted)
+{
+	uint64_t length = end_of(wanted->samples) - GEN_START;
+
+	if (!wanted->changes)
+		return;
+	vms->at[1].end = GEN_START + length / 2;
+	vms->at[2].pid = vms->at[1].pid;
+	vms->at[2].nth = 1;
+	vms->at[2].at_start = false;
+	vms->at[2].start = vms->at[1].end + 1;
+	vp_vec_each (vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu) {
+			vcpu->has_tsc = true;
+			vcpu->tsc_ratio = 1ULL << 32;
+			vcpu->tsc_frac_bits = 32;
+		}
 }
 
 static void write_recording(const char *directory, const struct wanted *wanted)
@@ -231,22 +314,23 @@ static void write_recording(const char *directory, const struct wanted *wanted)
 			vp_vm_vcpu(&vm, j)->tid = vm.pid + 1 + j;
 		vp_vec_push(&vms, vm);
 	}
+	change_vms(&vms, wanted);
 	write_about(directory, wanted, &vms);
-	write_trace(directory, trace, wanted);
+	write_trace(directory, trace, wanted, &vms);
 	VP_AUTO_FREE char *host = vp_recording_maps_path(directory, &vms, NULL);
-	write_maps(host, false, "synthetic");
+	write_maps(host, false, "synthetic", wanted);
 	vp_vec_each (&vms, vm) {
 		if (vm - vms.at >= GEN_VMS)
 			break;
 		VP_AUTO_FREE char *guest = vp_recording_maps_path(directory, &vms, vm);
-		write_maps(guest, true, vm->name);
+		write_maps(guest, true, vm->name, wanted);
 	}
 }
 
 static int usage(void)
 {
-	fputs("usage: gen-recording [-z] [--all | --vms M] N DIR | gen-recording --perf N FILE "
-	      "PROGRAM\n",
+	fputs("usage: gen-recording [-z] [--all | --vms M | --changes KIND] N DIR | "
+	      "gen-recording --perf N FILE PROGRAM\n",
 	      stderr);
 	return 2;
 }
@@ -255,6 +339,7 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"all", no_argument, NULL, 'a'},
 						{"vms", required_argument, NULL, 'v'},
+						{"changes", required_argument, NULL, 'c'},
 						{"perf", no_argument, NULL, 'p'},
 						{0}};
 	struct wanted wanted = {.vms = GEN_VMS};
@@ -269,12 +354,19 @@ int main(int argc, char **argv)
 		perf |= option == 'p';
 		if (option == 'v')
 			wanted.vms = strtoull(optarg, NULL, 10);
+		if (option == 'c') {
+			wanted.changes = optarg;
+			wanted.vms = GEN_CHANGING_VMS;
+		}
 	}
 	argv += optind;
 	if (argc - optind != (perf ? 3 : 2))
 		return usage();
 	wanted.samples = strtoull(argv[0], NULL, 10);
 	if (!wanted.samples || wanted.vms < GEN_VMS)
+		return usage();
+	if (wanted.changes && !changes_are(&wanted, "ticks") && !changes_are(&wanted, "chains") &&
+	    !changes_are(&wanted, "idle") && !changes_are(&wanted, "events"))
 		return usage();
 	if (!perf)
 		write_recording(argv[1], &wanted);

@@ -3,6 +3,7 @@
 #ifndef VP_BENCH_GEN_H
 #define VP_BENCH_GEN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -14,8 +15,11 @@ enum {
 	GEN_PLACES = 12, /* of a function: where samples hit it */
 	GEN_PERIOD = 1000000,
 	GEN_VMM = 1000, /* process of the first VM; of the next twice that */
+	GEN_TASK = 50,  /* process without a VM, with changes */
+	GEN_CHANGING_VMS = 3,
 };
 
+#define GEN_KERNEL_TEXT 0xffffffff81000000ULL
 #define GEN_TEXT 0x401000ULL /* of the program: as bench/report-speed.sh links it */
 #define GEN_TEXT_OFFSET 0x1000ULL
 #define GEN_START 1000000000ULL
@@ -41,6 +45,14 @@ static inline uint64_t gen_address(uint64_t *state, uint64_t base)
 }
 
 struct vp_trace_writer;
+/* Samples with changes (gen-changes.c). */
+struct gen_changes {
+	uint64_t samples, end;
+	bool chains, gaps, periods;
+	uint32_t ids[GEN_CHANGING_VMS];  /* of the VMs in records */
+	uint32_t tids[GEN_CHANGING_VMS]; /* vCPU 0 of the VM has the next tid */
+};
+void gen_changes(struct vp_trace_writer *writer, const struct gen_changes *wanted);
 /* Intervals of vCPUs and their counters, as many; and the directory's recipe for them. */
 struct vp_error *gen_intervals(const char *directory, struct vp_trace_writer *writer,
 			       uint64_t count, uint64_t end);
