@@ -15,9 +15,10 @@ enum {
 	AMD_INTR = 0x60,
 	AMD_HLT = 0x78,
 	AMD_NPF = 0x400,
-	TASKS = 6,   /* host threads without a vCPU */
-	NAMES = 5,   /* of threads */
-	RARELY = 60, /* one in this many samples follows a change */
+	TASKS = 6,     /* host threads without a vCPU */
+	NAMES = 5,     /* of threads */
+	RARELY = 60,   /* one in this many samples follows a change, … */
+	PHASE = 20000, /* … in every second phase of this many ticks */
 };
 
 /* A vCPU's thread. */
@@ -214,6 +215,8 @@ static void change(struct changes *changes, uint32_t pcpu, uint32_t vm)
 	uint32_t id = changes->wanted->ids[vm], vcpu = any(changes, GEN_PCPUS);
 	struct place *place = &changes->places[vm][vcpu];
 
+	if ((changes->time - GEN_START) / GEN_PERIOD / PHASE % 2)
+		return;
 	switch (any(changes, RARELY)) {
 	case 0:
 		place->pcpu = any(changes, GEN_PCPUS);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Makes a synthetic recording (it says so in its note) or a perf.data of N samples, for timing
- * reports: gen-recording [-z] [--all | --vms M | --changes KIND] N DIR | gen-recording --perf N FILE
- * PROGRAM. --all: also call chains of the host's processes, N/10 intervals of vCPUs and N/5 events.
+ * reports: gen-recording [-z] [--all | --vms M | --changes KIND] N DIR | gen-recording --perf N
+ * FILE PROGRAM. --all: also call chains of the host's processes, N/10 intervals of vCPUs and N/5
+ * events.
  * --vms: of M VMs, of which two have symbol maps. --changes: with migrations, renames, process
  * lifetimes, a VM that ends; KIND is ticks, chains, idle (pCPUs without samples) or events (samples
  * have periods). -z: streams are compressed.
@@ -252,27 +253,26 @@ static void write_maps(const char *path, bool guest, const char *name, const str
 static void write_about(const char *directory, const struct wanted *wanted, const vp_vms *vms)
 {
 	char note[] = "synthetic: made by bench/gen-recording, not by a machine";
-	struct vp_recording about = {.tool = VPERF_VERSION,
-				     .hostname = "synthetic",
-				     .kernel = "none",
-				     .instruments =
-					 wanted->all ? "profile intervals trace" : "profile",
-				     .chains = wanted->all || changes_are(wanted, "chains"),
-				     .weighting = changes_are(wanted, "idle") ? VP_WEIGHTING_TIME
-						  : changes_are(wanted, "events")
-						      ? VP_WEIGHTING_EVENTS
-						      : VP_WEIGHTING_TICKS,
-				     .events = 1000,
-				     .trigger = "cpu-clock",
-				     .command = "",
-				     .note = note,
-				     .period_ns = GEN_PERIOD,
-				     .by_time = !changes_are(wanted, "idle"),
-				     .compression = wanted->compressed ? VP_ZSTD_LEVEL_MIN : 0,
-				     .pcpus = GEN_PCPUS,
-				     .start = GEN_START,
-				     .end = end_of(wanted->samples),
-				     .records = {[VP_STREAM_PCPU] = wanted->samples}};
+	struct vp_recording about = {
+	    .tool = VPERF_VERSION,
+	    .hostname = "synthetic",
+	    .kernel = "none",
+	    .instruments = wanted->all ? "profile intervals trace" : "profile",
+	    .chains = wanted->all || changes_are(wanted, "chains"),
+	    .weighting = changes_are(wanted, "idle")     ? VP_WEIGHTING_TIME
+			 : changes_are(wanted, "events") ? VP_WEIGHTING_EVENTS
+							 : VP_WEIGHTING_TICKS,
+	    .events = 1000,
+	    .trigger = "cpu-clock",
+	    .command = "",
+	    .note = note,
+	    .period_ns = GEN_PERIOD,
+	    .by_time = !changes_are(wanted, "idle"),
+	    .compression = wanted->compressed ? VP_ZSTD_LEVEL_MIN : 0,
+	    .pcpus = GEN_PCPUS,
+	    .start = GEN_START,
+	    .end = end_of(wanted->samples),
+	    .records = {[VP_STREAM_PCPU] = wanted->samples}};
 
 	check(vp_recording_write(directory, &about));
 	check(vp_vms_write(directory, vms));

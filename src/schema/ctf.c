@@ -84,7 +84,8 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 		 "stream {\n\tid = 0;\n"
 		 "\tpacket.context := struct {\n\t\ttime_ns timestamp_begin;\n"
 		 "\t\ttime_ns timestamp_end;\n\t\tu64 content_size;\n\t\tu64 packet_size;\n"
-		 "\t\tu64 packet_seq_num;\n\t\tu64 events_discarded;\n\t\tu32 cpu_id;\n"
+		 "\t\tu32 packet_seq_num;\n\t\tx32 flags;\n"
+		 "\t\tu64 events_discarded;\n\t\tu32 cpu_id;\n"
 		 "\t\tx32 checksum;\n\t};\n"
 		 "\tevent.header := struct {\n\t\ttime_ns timestamp;\n\t\tu16 id;\n\t};\n};\n\n");
 }

@@ -73,11 +73,16 @@ struct vp_packet_header {
 	uint64_t timestamp_end;
 	uint64_t content_size; /* in bits, with this header */
 	uint64_t packet_size;  /* in bits; equal to content_size */
-	uint64_t packet_seq_num;
+	uint32_t packet_seq_num;
+	uint32_t flags;            /* VP_PACKET_CONTINUES; 0 in recordings before 0.3 */
 	uint64_t events_discarded; /* since the start of the stream */
 	uint32_t cpu_id;
 	uint32_t checksum; /* XXH64 of the packet with this field set to 0, low 32 bits */
 } __attribute__((packed));
+
+/* The packet only continues the previous one of its stream: samples, switches of vCPUs, periods and
+ * call chains, in order of time, and each of its threads has a record of the same type there. */
+enum { VP_PACKET_CONTINUES = 1 };
 
 struct vp_ctf_trace {
 	const uint8_t *uuid; /* 16 bytes; also the UUID of the machine's clock */

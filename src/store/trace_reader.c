@@ -32,13 +32,14 @@ struct vp_stream_reader {
 	bool follows;  /* the file is being written */
 	enum vp_stream_class kind;
 	uint32_t cpu;
-	char *window;                 /* a part of the file … */
-	uint64_t offset;              /* … from here … */
-	size_t filled;                /* … of this size */
-	size_t packet_at;             /* in the window: start of the next packet */
-	size_t at_hand;               /* … and of the packet with the cursor's records */
-	struct vp_unpacker *unpacker; /* of a compressed stream; else NULL */
-	struct vp_buffer states;      /* expanded records of a packet of states */
+	char *window;                          /* a part of the file … */
+	uint64_t offset;                       /* … from here … */
+	size_t filled;                         /* … of this size */
+	size_t packet_at;                      /* in the window: start of the next packet */
+	size_t at_hand;                        /* … and of the packet with the cursor's records */
+	const struct vp_packet_header *packet; /* that packet; NULL: none so far */
+	struct vp_unpacker *unpacker;          /* of a compressed stream; else NULL */
+	struct vp_buffer states;               /* expanded records of a packet of states */
 	struct vp_stream_health health;
 };
 
@@ -97,6 +98,7 @@ void vp_stream_rewind(struct vp_stream_reader *stream)
 	stream->cursor = (struct vp_stream_cursor){.at = stream->window, .end = stream->window};
 	stream->health = (struct vp_stream_health){0};
 	stream->trusted = false;
+	stream->packet = NULL;
 	memset(stream->window, 0, sizeof(struct vp_record_header));
 }
 
@@ -258,6 +260,7 @@ static void packet_take(struct vp_stream_reader *stream, const struct found *fou
 	stream->cpu = header->cpu_id;
 	stream->health.lost = header->events_discarded;
 	stream->health.cut_off = false;
+	stream->packet = (const void *)packet;
 	stream->cursor.at = packet + sizeof(*header);
 	stream->cursor.end = packet + vp_packet_header_size(header);
 	stream->at_hand = stream->packet_at;
@@ -368,6 +371,11 @@ const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stre
 		if (!packet_next(stream))
 			return NULL;
 	}
+}
+
+const struct vp_packet_header *vp_stream_packet(const struct vp_stream_reader *stream)
+{
+	return stream->packet;
 }
 
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes)

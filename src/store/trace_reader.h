@@ -76,6 +76,9 @@ static inline const char *vp_stream_packet_end(const struct vp_stream_reader *st
 {
 	return ((const struct vp_stream_cursor *)stream)->end;
 }
+/* Header of the current packet, valid as long as its records; NULL: none. The first record of a
+ * stream of samples follows it. */
+const struct vp_packet_header *vp_stream_packet(const struct vp_stream_reader *stream);
 /* Moves the position to `at`, after `count` further records of the packet were read directly. */
 static inline void vp_stream_skip(struct vp_stream_reader *stream, const char *at, uint64_t count)
 {

@@ -14,6 +14,7 @@
 #include "schema/records.h"
 #include "store/packet_states.h"
 #include "store/packet_store.h"
+#include "store/packet_threads.h"
 #include "store/packet_zstd.h"
 
 /* Shorter runs are copied into the present packet; longer ones become a packet. */
@@ -27,7 +28,8 @@ struct stream {
 	struct vp_buffer records; /* unflushed */
 	uint64_t n_records;       /* number of them */
 	uint64_t first_time, last_time;
-	uint64_t seq;
+	uint32_t seq;
+	struct vp_packet_threads threads; /* of samples and switches */
 	uint64_t lost_before, written, unwritten, lost_said;
 };
 
@@ -187,6 +189,7 @@ static void stream_free(struct stream *stream)
 	if (stream->fd >= 0)
 		close(stream->fd);
 	vp_buffer_deinit(&stream->records);
+	vp_packet_threads_deinit(&stream->threads);
 	free(stream);
 }
 
@@ -246,13 +249,21 @@ static struct stream *trace_writer_stream_of(struct vp_trace_writer *writer, str
 	return *stream;
 }
 
-static void packet_finish(const struct vp_trace_writer *writer, const struct stream *stream,
+static bool packet_continues(struct stream *stream, const struct vp_run *run)
+{
+	bool samples = stream->id.kind == VP_STREAM_PCPU || stream->id.kind == VP_STREAM_GUESTS;
+
+	return samples && vp_packet_threads_continue(&stream->threads, run->bytes, run->size);
+}
+
+static void packet_finish(const struct vp_trace_writer *writer, struct stream *stream,
 			  const struct vp_run *run, struct vp_packet_header *ret)
 {
 	*ret = (struct vp_packet_header){
 	    .timestamp_begin = run->first,
 	    .timestamp_end = run->last,
 	    .packet_seq_num = stream->seq,
+	    .flags = packet_continues(stream, run) ? VP_PACKET_CONTINUES : 0,
 	    .events_discarded = stream->lost_before + stream->unwritten,
 	    .cpu_id = stream->id.pcpu,
 	};
@@ -323,6 +334,7 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 	packet_finish(writer, stream, &out, &header);
 	int result = packet_put(writer, stream, &header, &out);
 	if (result) {
+		vp_packet_threads_deinit(&stream->threads);
 		writer->failure = -result;
 		stream->unwritten += run->n;
 	} else {

@@ -67,16 +67,18 @@ static inline bool is_of_all(struct vp_timeline *timeline, uint32_t stream,
 	return false;
 }
 
-/* Scans the rest of the stream's packet up to the first record that affects other streams. */
-static void look_ahead(struct vp_batches *batches, uint32_t stream)
+/* Looks at the rest of the stream's packet up to the first record that affects other streams. True:
+ * there is none. */
+static bool look_through(struct vp_batches *batches, uint32_t stream)
 {
 	struct vp_timeline *timeline = batches->timeline;
+	struct vp_ahead *ahead = &batches->ahead[stream];
 	const char *end = vp_stream_packet_end(timeline->merge.streams->at[stream]);
 	const char *at = (const char *)timeline->merge.heads[stream].record;
-	struct vp_ahead ahead = {.scanned = true, .event = UINT64_MAX};
 	struct quiet quiet = {UINT64_MAX, UINT64_MAX};
 	uint64_t end_time = end_of(batches), last = 0;
 
+	ahead->event = UINT64_MAX;
 	while (at < end) {
 		const struct vp_record_header *record = (const void *)at;
 		size_t size = vp_record_size(record->id);
@@ -85,12 +87,59 @@ static void look_ahead(struct vp_batches *batches, uint32_t stream)
 		at += size;
 		last = record->time > last ? record->time : last;
 		if (VP_RARELY(is_of_all(timeline, stream, record, &quiet))) {
-			ahead.event = record->time;
+			ahead->event = record->time;
 			break;
 		}
 	}
-	ahead.last = last;
-	batches->ahead[stream] = ahead;
+	ahead->last = last;
+	return at >= end && ahead->event == UINT64_MAX;
+}
+
+/* Whether the writer and the last look at the previous packet say that the packet affects no other
+ * stream. */
+static bool is_known_clean(const struct vp_batches *batches, uint32_t stream,
+			   const struct vp_packet_header *packet)
+{
+	const struct vp_ahead *ahead = &batches->ahead[stream];
+
+	return ahead->is_clean && packet->flags & VP_PACKET_CONTINUES &&
+	       packet->packet_seq_num == ahead->clean + 1 &&
+	       ahead->changes == vp_timeline_changes(batches->timeline);
+}
+
+/* Notes that the packet affects no other stream, if it was seen from its first record on. */
+static void note_clean(struct vp_batches *batches, uint32_t stream)
+{
+	const struct vp_timeline *timeline = batches->timeline;
+	const struct vp_packet_header *packet =
+	    vp_stream_packet(timeline->merge.streams->at[stream]);
+	struct vp_ahead *ahead = &batches->ahead[stream];
+	const void *first = timeline->merge.heads[stream].record;
+
+	ahead->is_clean = packet && first == packet + 1;
+	if (!ahead->is_clean)
+		return;
+	ahead->clean = packet->packet_seq_num;
+	ahead->changes = vp_timeline_changes(timeline);
+}
+
+/* Finds the first record of the rest of the stream's packet that affects other streams. */
+static void look_ahead(struct vp_batches *batches, uint32_t stream)
+{
+	const struct vp_packet_header *packet =
+	    vp_stream_packet(batches->timeline->merge.streams->at[stream]);
+	struct vp_ahead *ahead = &batches->ahead[stream];
+	uint64_t end_time = end_of(batches);
+
+	ahead->scanned = true;
+	if (packet && is_known_clean(batches, stream, packet)) {
+		ahead->event = UINT64_MAX;
+		ahead->last = packet->timestamp_end < end_time ? packet->timestamp_end : end_time;
+	} else if (!look_through(batches, stream)) {
+		ahead->is_clean = false;
+		return;
+	}
+	note_clean(batches, stream);
 }
 
 static struct vp_batch *batches_of_stream(struct vp_batches *batches, uint32_t stream,

@@ -25,6 +25,10 @@ struct vp_ahead {
 	bool scanned;
 	uint64_t event; /* time of the first record that affects other streams; UINT64_MAX: none */
 	uint64_t last;  /* latest time of all records: an untrusted stream may be out of order */
+	/* The last packet that was known to affect no other stream as a whole, and
+	 * vp_timeline_changes() at that time. */
+	bool is_clean;
+	uint32_t clean, changes;
 };
 
 struct vp_batches {

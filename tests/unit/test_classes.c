@@ -190,6 +190,9 @@ static void make_recording(const char *name, uint32_t number)
 			if (!any(rarity_of(number)))
 				put_event(&made, pcpu, tick);
 			put_usual(&made, pcpu, tick, (unsigned)(pcpu + tick / 40) % VMS, pcpu % 2);
+			/* Many packets, some of which only continue the previous one. */
+			if (!any(150))
+				vp_trace_flush(made.writer, vp_stream_of_pcpu(pcpu), 0);
 		}
 	VP_AUTO_FREE char *maps = vp_recording_maps_path(name, &made.vms, &made.vms.at[0]);
 	write_maps(maps);

@@ -23,8 +23,11 @@ enum {
 	BITS_MAX = 14,
 	MISS_BITS = 4,
 	MISS_WINDOW = 1 << 14,
-	WORDS = 6,
+	PAIRS = 3,
 };
+
+/* Two words of a record, processed together. */
+typedef uint64_t pair __attribute__((vector_size(16)));
 
 /* How ticks are counted for the vCPU that they hit, in a view with other vCPUs. */
 enum own {
@@ -35,17 +38,17 @@ enum own {
 
 struct class
 {
-	/* The key of its records, and its time: one cache line. */
-	uint64_t words[WORDS];
+	/* The key of its records, and its time: one cache line. An unused class has key 0. */
+	pair key[PAIRS];
 	uint64_t from, length; /* valid for that time; `length` is one less */
 	/* Its counts and location: another cache line. */
 	uint64_t n, weight;
 	uint32_t context; /* of its addresses; VP_NONE: not code */
 	uint32_t own;     /* enum own */
 	uint32_t vm, vcpu;
+	uint64_t exit;  /* in its records, packed; 0: unknown */
 	uint32_t bound; /* number of the period between bounds with its time */
 	bool used, counted;
-	struct vp_exit exit; /* exit in its records */
 } __attribute__((aligned(64)));
 
 /* Its first record, which represents all. */
@@ -57,12 +60,10 @@ struct sample {
 /* Consecutive records of a stream that hit the same vCPU: their effect on other vCPUs at home on
  * the pCPU is counted at the end. */
 struct run {
-	uint64_t weight;
-	uint32_t vm, vcpu;
+	struct vp_occupied by;
+	uint64_t exit;  /* last exit in its records, packed; 0: none */
 	uint32_t bound; /* VP_NONE: no run */
 	bool counted;
-	struct vp_exit exit; /* last exit in its records */
-	struct vp_tick tick;
 };
 
 struct vp_classes {
@@ -71,9 +72,9 @@ struct vp_classes {
 	void *state; /* of the view */
 	struct vp_flow *flow;
 	struct vp_timeline *timeline;
-	struct class *classes;  /* by hash of the words */
-	struct sample *samples; /* of the classes */
-	unsigned bits;
+	struct class *classes;    /* by hash of the words */
+	struct sample *samples;   /* of the classes */
+	unsigned bits, shift;     /* log2 of their number; hash >> shift is an index */
 	uint32_t records, misses; /* since the last check of the number of classes */
 	struct run *runs;         /* by stream */
 	/* Sorted times at which the counting of ticks changes. */
@@ -110,6 +111,7 @@ static void make_table(struct vp_classes *classes, unsigned bits)
 	free(classes->classes);
 	free(classes->samples);
 	classes->bits = bits;
+	classes->shift = 64 - bits;
 	classes->classes = vp_alloc_large(sizeof(*classes->classes) << bits);
 	classes->samples = vp_alloc_large(sizeof(*classes->samples) << bits);
 	if (!classes->classes || !classes->samples)
@@ -160,6 +162,17 @@ static struct vp_tick tick_of(const struct vp_classes *classes, const struct cla
 	return tick;
 }
 
+/* An exit in 64 bits; 0: unknown. */
+static uint64_t packed(uint32_t vendor, uint32_t reason)
+{
+	return 1ULL << 63 | (uint64_t)vendor << 32 | reason;
+}
+
+static struct vp_exit unpacked(uint64_t exit)
+{
+	return (struct vp_exit){exit >> 32 & 0xff, (uint32_t)exit, exit != 0};
+}
+
 /* Adds the class's ticks to the view. */
 static void count_own(struct vp_classes *classes, const struct class *class)
 {
@@ -167,10 +180,10 @@ static void count_own(struct vp_classes *classes, const struct class *class)
 	struct vp_tick tick = tick_of(classes, class, class->weight);
 	struct vp_exit kept = {0}, *exit = NULL;
 
-	if (class->exit.known && class->vcpu != VP_NONE) {
+	if (class->exit && class->vcpu != VP_NONE) {
 		exit = &classes->timeline->guests.vcpus.at[class->vcpu].exit;
 		kept = *exit;
-		*exit = class->exit;
+		*exit = unpacked(class->exit);
 	}
 	flow->apart = true;
 	flow->code_part = VP_NONE;
@@ -228,12 +241,12 @@ static void run_settle(struct vp_classes *classes, const struct run *run)
 {
 	struct vp_vcpu_state *vcpu;
 
-	if (run->bound == VP_NONE || run->vcpu == VP_NONE)
+	if (run->bound == VP_NONE || run->by.vcpu == VP_NONE)
 		return;
-	vcpu = &classes->timeline->guests.vcpus.at[run->vcpu];
+	vcpu = &classes->timeline->guests.vcpus.at[run->by.vcpu];
 	vcpu->blocked = false;
-	if (run->exit.known)
-		vcpu->exit = run->exit;
+	if (run->exit)
+		vcpu->exit = unpacked(run->exit);
 }
 
 static void run_end(struct vp_classes *classes, uint32_t stream)
@@ -244,11 +257,10 @@ static void run_end(struct vp_classes *classes, uint32_t stream)
 	run_settle(classes, run);
 	if (run->bound != VP_NONE && run->counted &&
 	    !classes->timeline->pcpus.at[stream].of_vcpus) {
-		run->tick.weight = run->weight;
 		for (size_t i = 0; i < here->vcpus.count; i++)
-			if (here->vcpus.at[i] != run->vcpu)
+			if (here->vcpus.at[i] != run->by.vcpu)
 				classes->view->other(classes->state, classes->flow,
-						     here->vcpus.at[i], &run->tick);
+						     here->vcpus.at[i], &run->by);
 	}
 	run->bound = VP_NONE;
 }
@@ -271,11 +283,11 @@ static VP_NOINLINE void run_begin(struct vp_classes *classes, uint32_t stream,
 			run_end(classes, home);
 		vp_guests_move(guests, class->vcpu, stream);
 	}
-	classes->runs[stream] = (struct run){.vm = class->vm,
-					     .vcpu = class->vcpu,
+	classes->runs[stream] = (struct run){.by = {.time = sample_of(classes, class)->tick.time,
+						    .vm = class->vm,
+						    .vcpu = class->vcpu},
 					     .bound = class->bound,
-					     .counted = class->counted,
-					     .tick = tick_of(classes, class, 0)};
+					     .counted = class->counted};
 }
 
 /* Counts a tick whose part for its vCPU depends on the previous exit. */
@@ -323,17 +335,15 @@ static void class_context(struct vp_classes *classes, struct class *class, uint6
 	*to = good_to < *to ? good_to : *to;
 }
 
-static struct vp_exit exit_of(const union vp_any_record *record)
+static uint64_t exit_of(const union vp_any_record *record)
 {
 	if (record->header.id == VP_ID_guest_sample &&
 	    record->guest_sample.flags & VP_HAS_EXIT_REASON)
-		return (struct vp_exit){record->guest_sample.vendor,
-					record->guest_sample.exit_reason, true};
+		return packed(record->guest_sample.vendor, record->guest_sample.exit_reason);
 	if (record->header.id == VP_ID_vcpu_sample &&
 	    record->vcpu_sample.flags & VP_HAS_EXIT_REASON)
-		return (struct vp_exit){record->vcpu_sample.vendor, record->vcpu_sample.exit_reason,
-					true};
-	return (struct vp_exit){0};
+		return packed(record->vcpu_sample.vendor, record->vcpu_sample.exit_reason);
+	return 0;
 }
 
 static inline uint64_t word_at(const void *record, size_t number)
@@ -342,6 +352,14 @@ static inline uint64_t word_at(const void *record, size_t number)
 
 	memcpy(&word, (const char *)record + number * sizeof(word), sizeof(word));
 	return word;
+}
+
+static inline pair pair_at(const void *record, size_t number)
+{
+	pair words;
+
+	memcpy(&words, (const char *)record + number * sizeof(uint64_t), sizeof(words));
+	return words;
 }
 
 /* At an exit for an interrupt, the page in guest user space identifies the process. */
@@ -354,22 +372,25 @@ static VP_NOINLINE uint64_t page_of(const struct vp_record_header *record)
 	return user ? sample->ip >> 12 : 0;
 }
 
+/* Words after the program counter that a kind of sample has. */
+static const pair masks[VP_ID_guest_sample + 1][PAIRS - 1] = {
+    [VP_ID_vcpu_sample] = {{UINT64_MAX, 0}, {0, 0}},
+    [VP_ID_guest_sample] = {{UINT64_MAX, UINT64_MAX}, {UINT64_MAX, 0}},
+};
+
 /* Reads the words that are equal in all samples of a class; words beyond a shorter record are
  * masked. */
-static VP_INLINE void read_words(const struct vp_record_header *record, uint32_t id,
-				 uint64_t words[WORDS])
+static VP_INLINE void read_key(const struct vp_record_header *record, uint32_t id, pair key[PAIRS])
 {
-	uint64_t of_vcpu = -(uint64_t)(id != VP_ID_host_sample);
-	uint64_t of_guest = -(uint64_t)(id == VP_ID_guest_sample);
+	const uint32_t at_interrupt = VP_ID_guest_sample | (uint32_t)VP_AT_INTERRUPT << 16;
+	uint32_t id_and_flags;
 
-	words[0] = word_at(record, 1);
-	words[1] = word_at(record, 2);
-	words[2] = word_at(record, 4) & of_vcpu;
-	words[3] = word_at(record, 5) & of_guest;
-	words[4] = word_at(record, 6) & of_guest;
-	words[5] = 0;
-	if (VP_RARELY(words[0] & of_guest & (uint64_t)VP_AT_INTERRUPT << 16))
-		words[5] = page_of(record);
+	key[0] = pair_at(record, 1);
+	key[1] = pair_at(record, 4) & masks[id][0];
+	key[2] = pair_at(record, 6) & masks[id][1];
+	memcpy(&id_and_flags, &record->id, sizeof(id_and_flags));
+	if (VP_RARELY((id_and_flags & at_interrupt) == at_interrupt))
+		key[2][1] = page_of(record);
 }
 
 /* Replaces a class by that of the record. */
@@ -388,7 +409,7 @@ static VP_NOINLINE void class_make(struct vp_classes *classes, struct class *cla
 	if (classes->timeline->guests.generation != generation)
 		drop_all(classes);
 	memcpy(&sample->record, record, vp_record_size(record->id));
-	read_words(record, record->id, class->words);
+	read_key(record, record->id, class->key);
 	class->used = true;
 	class->vm = sample->tick.vm;
 	class->vcpu = sample->tick.vcpu;
@@ -398,7 +419,7 @@ static VP_NOINLINE void class_make(struct vp_classes *classes, struct class *cla
 	class_bound(classes, class, record->time, &to);
 	if (classes->view->other && class->vcpu == VP_NONE)
 		class->own = OWN_NOBODY;
-	else if (classes->view->other && record->id != VP_ID_guest_sample && !class->exit.known)
+	else if (classes->view->other && record->id != VP_ID_guest_sample && !class->exit)
 		class->own = OWN_EACH;
 	if (class->own == OWN_CLASS && class->counted) {
 		count_own(classes, class);
@@ -437,16 +458,15 @@ static VP_INLINE struct class *class_of(struct vp_classes *classes, uint32_t str
 					const struct vp_record_header *record, uint32_t id,
 					uint64_t time)
 {
-	uint64_t words[WORDS], mixed, differ = 0;
+	pair key[PAIRS], mixed, differ;
 
-	read_words(record, id, words);
-	mixed = words[0] ^ words[1] << 9 ^ words[2] << 3 ^ words[3] << 20 ^ words[4] << 5 ^
-		words[5] << 13;
-	struct class *class =
-	    &classes->classes[(mixed * 0x9e3779b97f4a7c15ULL) >> (64 - classes->bits)];
-	for (size_t i = 0; i < WORDS; i++)
-		differ |= class->words[i] ^ words[i];
-	if (VP_RARELY(differ || time - class->from > class->length))
+	read_key(record, id, key);
+	mixed = key[0] ^ key[1] << 20 ^ key[2] << 5;
+	uint64_t hash = mixed[0] * 0x9e3779b97f4a7c15ULL + mixed[1] * 0xc2b2ae3d27d4eb4fULL;
+	struct class *class = (struct class *)((char *)classes->classes +
+					       (hash >> classes->shift) * sizeof(struct class));
+	differ = (class->key[0] ^ key[0]) | (class->key[1] ^ key[1]) | (class->key[2] ^ key[2]);
+	if (VP_RARELY((differ[0] | differ[1]) || time - class->from > class->length))
 		class_make(classes, class, stream, record);
 	return class;
 }
@@ -464,12 +484,11 @@ static VP_INLINE void take_sample(struct vp_classes *classes, uint32_t stream,
 	class->weight += weight;
 	if (with_home) {
 		struct run *run = &classes->runs[stream];
-		if (VP_RARELY(run->vcpu != class->vcpu || run->bound != class->bound ||
-			      run->vm != class->vm))
+		if (VP_RARELY(run->by.vcpu != class->vcpu || run->bound != class->bound ||
+			      run->by.vm != class->vm))
 			run_begin(classes, stream, class);
-		run->weight += weight;
-		if (class->exit.known)
-			run->exit = class->exit;
+		run->by.weight += weight;
+		run->exit = class->exit ? class->exit : run->exit;
 		if (class->own == OWN_EACH && class->counted)
 			count_each(classes, run, class, record, weight);
 	}
@@ -481,15 +500,27 @@ static VP_INLINE void take_sample(struct vp_classes *classes, uint32_t stream,
 static VP_INLINE uint64_t take_batch(struct vp_classes *classes, struct vp_batch *batch,
 				     uint64_t *last, bool with_home, bool weighted)
 {
+	static const uint8_t sizes[] = {0, sizeof(struct vp_host_sample),
+					sizeof(struct vp_vcpu_sample),
+					sizeof(struct vp_guest_sample)};
 	const char *at = batch->at, *end = batch->end;
+	/* A sample of any kind fits from here on. */
+	const char *last_sample = end - sizeof(struct vp_guest_sample);
 	uint64_t records = 0, through = batch->through, time = *last;
 	uint32_t stream = batch->stream;
 
 	for (; at < end; records++) {
 		const struct vp_record_header *record = (const void *)at;
 		uint32_t id = record->id;
-		size_t size = vp_record_size(id);
-		if (!size || size > (size_t)(end - at) || record->time > through)
+		size_t size;
+		if (VP_RARELY(id - 1 >= VP_ID_guest_sample || at > last_sample)) {
+			size = vp_record_size(id);
+			if (!size || size > (size_t)(end - at))
+				break;
+		} else {
+			size = sizes[id];
+		}
+		if (record->time > through)
 			break;
 		time = record->time > time ? record->time : time;
 		if (VP_RARELY(id > VP_ID_guest_sample))

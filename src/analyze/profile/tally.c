@@ -93,7 +93,7 @@ static VP_NOINLINE void tally_miss(struct vp_tally *tally, const struct vp_tally
 	struct vp_named_range range =
 	    vp_resolver_range(tally->resolver, sample->context, sample->ip, sample->time);
 
-	if (!range.size || sample->weight > UINT32_MAX) {
+	if (!range.size) {
 		count(tally, sample->context, range.code, sample->weight);
 		return;
 	}
@@ -108,8 +108,17 @@ static VP_NOINLINE void tally_miss(struct vp_tally *tally, const struct vp_tally
 	slots[0] = (struct slot){.start = start,
 				 .context = sample->context,
 				 .code = range.code,
-				 .count = (uint32_t)sample->weight,
+				 .count = sample->weight,
 				 .size = (uint8_t)(left < in_line ? left : in_line)};
+}
+
+void vp_tally_add_heavy(struct vp_tally *tally, const struct vp_tally_sample *sample,
+			uint64_t weight)
+{
+	struct vp_named_range range =
+	    vp_resolver_range(tally->resolver, sample->context, sample->ip, sample->time);
+
+	count(tally, sample->context, range.code, weight);
 }
 
 /* The counter would overflow: moves the count to the totals. */
@@ -150,7 +159,7 @@ void vp_tally_flush(struct vp_tally *tally)
 		if (__builtin_expect(sample->weight > UINT32_MAX - slot->count, 0))
 			tally_spill(tally, sample, slot);
 		else
-			slot->count += (uint32_t)sample->weight;
+			slot->count += sample->weight;
 	}
 	tally->lookups += tally->n_waiting;
 	tally->n_waiting = 0;

@@ -6,6 +6,7 @@
 
 #include "analyze/profile/resolve.h"
 #include "analyze/profile/totals.h"
+#include "base/macros.h"
 
 enum { VP_TALLY_WAITING = 32, VP_TALLY_LINE_BITS = 6 };
 
@@ -14,8 +15,9 @@ struct vp_tally_set;
 /* A sample waiting for its slots to be fetched into the CPU cache. */
 struct vp_tally_sample {
 	struct vp_tally_set *set;
-	uint64_t ip, time, weight;
+	uint64_t ip, time;
 	uint32_t context;
+	uint32_t weight;
 };
 
 struct vp_tally {
@@ -40,6 +42,9 @@ void vp_tally_close(struct vp_tally *tally);
 /* Size of a set in bytes. */
 enum { VP_TALLY_SET = 64 };
 
+/* Counts a sample too heavy for a slot. */
+void vp_tally_add_heavy(struct vp_tally *tally, const struct vp_tally_sample *sample,
+			uint64_t weight);
 /* Counts a sample in that context. */
 static inline void vp_tally_add(struct vp_tally *tally, uint32_t context, uint64_t ip,
 				uint64_t time, uint64_t weight)
@@ -51,8 +56,14 @@ static inline void vp_tally_add(struct vp_tally *tally, uint32_t context, uint64
 				    (hash >> (64 - tally->bits)) * VP_TALLY_SET);
 
 	__builtin_prefetch(set, 1);
-	tally->waiting[tally->n_waiting++] = (struct vp_tally_sample){
-	    .set = set, .ip = ip, .time = time, .weight = weight, .context = context};
+	struct vp_tally_sample *sample = &tally->waiting[tally->n_waiting];
+	*sample = (struct vp_tally_sample){
+	    .set = set, .ip = ip, .time = time, .weight = (uint32_t)weight, .context = context};
+	if (VP_RARELY(weight > UINT32_MAX)) {
+		vp_tally_add_heavy(tally, sample, weight);
+		return;
+	}
+	tally->n_waiting++;
 	if (tally->n_waiting == VP_TALLY_WAITING)
 		vp_tally_flush(tally);
 }

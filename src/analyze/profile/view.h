@@ -8,6 +8,13 @@
 
 enum vp_view { VP_VIEW_HOST, VP_VIEW_GUEST, VP_VIEW_UNIFIED, VP_VIEWS };
 
+/* Ticks of a pCPU that hit the same thread. */
+struct vp_occupied {
+	uint64_t time;     /* of one of them */
+	uint64_t weight;   /* of all */
+	uint32_t vm, vcpu; /* as in struct vp_tick */
+};
+
 struct vp_view_ops {
 	const char *name;
 	unsigned columns;  /* default columns, enum vp_frame_column */
@@ -18,7 +25,8 @@ struct vp_view_ops {
 	/* The same in two parts, for counting many ticks at once: for the interrupted thread; and
 	 * for another vCPU at home on the pCPU (NULL: nothing). */
 	void (*own)(void *state, struct vp_flow *flow, const struct vp_tick *tick);
-	void (*other)(void *state, struct vp_flow *flow, uint32_t vcpu, const struct vp_tick *tick);
+	void (*other)(void *state, struct vp_flow *flow, uint32_t vcpu,
+		      const struct vp_occupied *by);
 	void (*deinit)(void *state); /* or NULL */
 };
 

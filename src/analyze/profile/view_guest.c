@@ -23,6 +23,17 @@
 #define BY_VCPU(vcpu) (1 + 2ULL * (vcpu))
 #define BY_VM(vm) (2 + 2ULL * (vm))
 
+/* A blank of a vCPU in a given state, and its counters. */
+struct blank {
+	uint64_t by; /* VM << 32 | vCPU that had the pCPU */
+	uint64_t
+	    exit; /* of the vCPU: 1 << 63 | blocked << 62 | known << 61 | vendor << 32 | reason */
+	uint32_t frame;  /* VP_NONE: hidden */
+	uint32_t reason; /* VP_NONE: idle, or hidden */
+	bool idle;
+};
+enum { BLANK_BITS = 3 };
+
 /* Data shared by all samples of a vCPU, and frame and exit reason of the last blank, which the next
  * one usually has, too. */
 struct shown_vcpu {
@@ -32,6 +43,7 @@ struct shown_vcpu {
 	uint32_t frame; /* of `thief`; VP_NONE: unknown, or hidden */
 	uint32_t reason_frame, reason;
 	struct vp_exit exit; /* of `reason` */
+	struct blank blanks[1 << BLANK_BITS];
 };
 
 struct guest_view {
@@ -192,10 +204,52 @@ static void guest_own(void *state, struct vp_flow *flow, const struct vp_tick *t
 		count_vcpu(state, flow, tick->vcpu, tick);
 }
 
-static void guest_other(void *state, struct vp_flow *flow, uint32_t vcpu,
-			const struct vp_tick *tick)
+static uint64_t state_key(const struct vp_vcpu_state *vcpu)
 {
-	count_vcpu(state, flow, vcpu, tick);
+	return 1ULL << 63 | (uint64_t)vcpu->blocked << 62 | (uint64_t)vcpu->exit.known << 61 |
+	       (uint64_t)vcpu->exit.vendor << 32 | vcpu->exit.reason;
+}
+
+/* Finds the counters of a blank while another thread has the pCPU. */
+static VP_NOINLINE void blank_find(struct guest_view *view, struct vp_flow *flow, uint32_t number,
+				   const struct shown_vcpu *shown, const struct vp_occupied *by,
+				   struct blank *blank)
+{
+	const struct vp_vcpu_state *vcpu = &flow->timeline->guests.vcpus.at[number];
+	const struct vp_tick tick = {.vm = by->vm, .vcpu = by->vcpu};
+	bool idle = vp_vcpu_is_idle(vcpu);
+	uint64_t thief = idle ? IDLE : thief_of(vcpu, number, &tick);
+
+	blank->by = (uint64_t)by->vm << 32 | by->vcpu;
+	blank->exit = state_key(vcpu);
+	blank->frame = blank_frame(view, flow, vcpu, shown->part, thief);
+	blank->reason = VP_NONE;
+	if (blank->frame != VP_NONE && !idle)
+		blank->reason = vp_totals_reason(&flow->totals, blank->frame, &vcpu->exit);
+	blank->idle = idle;
+}
+
+/* The same as count_blank(), for other threads on the pCPU. */
+static void guest_other(void *state, struct vp_flow *flow, uint32_t number,
+			const struct vp_occupied *by)
+{
+	const struct vp_vcpu_state *vcpu = &flow->timeline->guests.vcpus.at[number];
+	struct shown_vcpu *shown = shown_at(state, flow, number, vcpu, by->time);
+
+	if (!shown)
+		return;
+	struct vp_profile_part *whole = &flow->totals.parts.at[shown->part];
+	uint64_t who = (uint64_t)by->vm << 32 | by->vcpu, exit = state_key(vcpu);
+	uint64_t hash = (who ^ exit << 7) * 0x9e3779b97f4a7c15ULL;
+	struct blank *blank = &shown->blanks[hash >> (64 - BLANK_BITS)];
+	if (VP_RARELY(blank->by != who || blank->exit != exit))
+		blank_find(state, flow, number, shown, by, blank);
+	whole->samples += by->weight;
+	whole->kinds[blank->idle ? VP_KIND_IDLE : VP_KIND_STEAL] += by->weight;
+	if (blank->frame != VP_NONE)
+		vp_totals_add(&flow->totals, blank->frame, by->weight);
+	if (blank->reason != VP_NONE)
+		flow->totals.reasons.at[blank->reason].count += by->weight;
 }
 
 static void view_guest_guest_deinit(void *state)
