@@ -67,8 +67,8 @@ static inline bool is_of_all(struct vp_timeline *timeline, uint32_t stream,
 	return false;
 }
 
-/* Looks at the rest of the stream's packet up to the first record that affects other streams. True:
- * there is none. */
+/* Looks at the rest of the stream's packet up to the first record that affects other streams.
+ * False: it has such a record. */
 static bool look_through(struct vp_batches *batches, uint32_t stream)
 {
 	struct vp_timeline *timeline = batches->timeline;
@@ -95,8 +95,7 @@ static bool look_through(struct vp_batches *batches, uint32_t stream)
 	return at >= end && ahead->event == UINT64_MAX;
 }
 
-/* Whether the writer and the last look at the previous packet say that the packet affects no other
- * stream. */
+/* Whether the packet affects no other stream, because it continues one that did not. */
 static bool is_known_clean(const struct vp_batches *batches, uint32_t stream,
 			   const struct vp_packet_header *packet)
 {
