@@ -21,7 +21,7 @@ enum {
 	 * of a window had no class. */
 	BITS_FIRST = 10,
 	BITS_MAX = 14,
-	MISS_BITS = 4,
+	MISS_BITS = 7,
 	MISS_WINDOW = 1 << 14,
 	PAIRS = 3,
 };

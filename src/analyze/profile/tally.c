@@ -69,6 +69,7 @@ static bool make_sets(struct vp_tally *tally, unsigned bits)
 	free(tally->sets);
 	tally->sets = sets;
 	tally->bits = bits;
+	tally->shift = 64 - bits;
 	return true;
 }
 
@@ -142,8 +143,9 @@ static void tally_adapt(struct vp_tally *tally)
 
 void vp_tally_flush(struct vp_tally *tally)
 {
-	for (uint32_t i = 0; i < tally->n_waiting; i++) {
-		const struct vp_tally_sample *sample = &tally->waiting[i];
+	const struct vp_tally_sample *end = &tally->waiting[tally->n_waiting];
+
+	for (const struct vp_tally_sample *sample = tally->waiting; sample < end; sample++) {
 		struct slot *slots = sample->set->slots;
 		unsigned hit = 0;
 		/* Without branches: the matching slot is not predictable. */

@@ -24,7 +24,7 @@ struct vp_tally {
 	struct vp_resolver *resolver;
 	struct vp_totals *totals;
 	struct vp_tally_set *sets; /* by hash of context and code line */
-	unsigned bits;             /* log2 of their number */
+	unsigned bits, shift;      /* log2 of their number; hash >> shift is an index */
 	/* Number of samples and evictions since the last check of the table's size. */
 	uint32_t lookups, evictions;
 	uint32_t n_waiting;
@@ -52,8 +52,7 @@ static inline void vp_tally_add(struct vp_tally *tally, uint32_t context, uint64
 	uint64_t line = (ip >> VP_TALLY_LINE_BITS) + ((uint64_t)context << 40);
 	uint64_t hash = line * 0x9e3779b97f4a7c15ULL;
 	struct vp_tally_set *set =
-	    (struct vp_tally_set *)((char *)tally->sets +
-				    (hash >> (64 - tally->bits)) * VP_TALLY_SET);
+	    (struct vp_tally_set *)((char *)tally->sets + (hash >> tally->shift) * VP_TALLY_SET);
 
 	__builtin_prefetch(set, 1);
 	struct vp_tally_sample *sample = &tally->waiting[tally->n_waiting];
