@@ -67,8 +67,9 @@ static void view_guest_add_vcpu(struct guest_view *view, struct vp_flow *flow, u
 }
 
 /* The vCPU if this tick of it is shown, otherwise NULL. */
-static struct shown_vcpu *shown_at(struct guest_view *view, struct vp_flow *flow, uint32_t number,
-				   const struct vp_vcpu_state *vcpu, uint64_t time)
+static VP_INLINE struct shown_vcpu *shown_at(struct guest_view *view, struct vp_flow *flow,
+					     uint32_t number, const struct vp_vcpu_state *vcpu,
+					     uint64_t time)
 {
 	const struct vp_vm *vm = &flow->vms->at[vcpu->vm];
 
