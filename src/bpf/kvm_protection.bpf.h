@@ -81,13 +81,13 @@ static __always_inline __u32 protection_by_svm(struct kvm *kvm)
 static __always_inline __u32 protection_by_pkvm(struct kvm *kvm)
 {
 	struct kvm___pkvm *arm = (void *)kvm;
-	bool protected = false;
+	bool is_protected = false;
 
 	if (bpf_core_field_exists(arm->arch.pkvm.is_protected))
-	protected = BPF_CORE_READ(arm, arch.pkvm.is_protected);
-	else if (bpf_core_field_exists(arm->arch.pkvm.enabled)) protected =
-	    BPF_CORE_READ(arm, arch.pkvm.enabled);
-	return protected ? VP_PROTECTED_PKVM : VP_NOT_PROTECTED;
+		is_protected = BPF_CORE_READ(arm, arch.pkvm.is_protected);
+	else if (bpf_core_field_exists(arm->arch.pkvm.enabled))
+		is_protected = BPF_CORE_READ(arm, arch.pkvm.enabled);
+	return is_protected ? VP_PROTECTED_PKVM : VP_NOT_PROTECTED;
 }
 
 /* enum vp_guest_protection */

@@ -1,11 +1,12 @@
 /*
- * tinyvm [--loops N] [--hvc N] [--mmio N] [--rounds N] [--wait S]
+ * tinyvm [--loops N] [--hvc N] [--mmio N] [--rounds N] [--wait S] [--protected 1]
  *
  * For the host: a guest of a few instructions at EL1, straight on /dev/kvm, that in each round
  * executes N loops of six instructions, so many HVCs (asking PSCI's version, which KVM answers) and
  * reads of an address without memory, which go to this program. So every exit is known, and why,
  * and how many instructions the guest retires. Waits S seconds before and behind, so that a
- * recording can begin and end meanwhile.
+ * recording can begin and end meanwhile. --protected: a VM of pKVM, whose memory the host cannot
+ * read.
  */
 #include "common.h"
 
@@ -23,6 +24,7 @@
 #define MEMORY_ADDRESS 0x40000000
 #define DEVICE_ADDRESS 0x10000000 /* no memory there … */
 #define END_ADDRESS 0x10000008    /* … and a write here is the end */
+#define PROTECTED_VM (1UL << 31)  /* type of a VM, since Linux 7.0 */
 
 /*
  * The guest: x19 loops, x20 hvc, x21 mmio, x22 rounds (at least 1), x23 DEVICE_ADDRESS. HVC changes
@@ -89,9 +91,9 @@ static void copy_guest(char *memory)
 	memcpy(memory, begin, (size_t)(end - begin));
 }
 
-static int make_vm(int kvm, struct kvm_run **run)
+static int make_vm(int kvm, unsigned long type, struct kvm_run **run)
 {
-	int vm = ioctl(kvm, KVM_CREATE_VM, 0);
+	int vm = ioctl(kvm, KVM_CREATE_VM, type);
 	char *memory = map_memory(MEMORY_SIZE, -1);
 	struct kvm_userspace_memory_region region = {.guest_phys_addr = MEMORY_ADDRESS,
 						     .memory_size = MEMORY_SIZE,
@@ -151,6 +153,7 @@ int main(int argc, char **argv)
 {
 	uint64_t counts[PARTS] = {[PART_ROUNDS] = 1};
 	double wait = 0;
+	unsigned long type = 0;
 	struct kvm_run *run;
 
 	work_init("tinyvm");
@@ -163,6 +166,8 @@ int main(int argc, char **argv)
 			counts[part] = (uint64_t)value;
 		else if (!strcmp(argv[i], "--wait"))
 			wait = value;
+		else if (!strcmp(argv[i], "--protected"))
+			type = value > 0 ? PROTECTED_VM : 0;
 		else
 			work_usage("unknown option '%s'", argv[i]);
 	}
@@ -171,7 +176,7 @@ int main(int argc, char **argv)
 	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 	if (kvm < 0)
 		fail("/dev/kvm");
-	int vcpu = make_vm(kvm, &run);
+	int vcpu = make_vm(kvm, type, &run);
 	set_registers(vcpu, counts);
 	work_sleep(wait);
 	uint64_t reads = run_guest(vcpu, run);
