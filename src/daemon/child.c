@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -160,7 +161,14 @@ struct vp_error *vp_child_start(const struct vp_daemon_words *words, int output,
 	return *ret > 0 ? NULL : vp_error_errno(errno, "cannot start a process");
 }
 
-bool vp_child_has_ended(pid_t child)
+bool vp_child_has_ended(pid_t child, bool *failed)
 {
-	return vp_waitpid(child, NULL, WNOHANG) != 0;
+	int status = 0;
+
+	if (!vp_waitpid(child, &status, WNOHANG))
+		return false;
+	if (failed)
+		*failed =
+		    WIFSIGNALED(status) ? WTERMSIG(status) != SIGTERM : WEXITSTATUS(status) != 0;
+	return true;
 }

@@ -40,7 +40,8 @@ void vp_daemon_push_words(const struct vp_daemon_config *config, const char *pus
  * program, no process. */
 struct vp_error *vp_child_start(const struct vp_daemon_words *words, int output,
 				pid_t *ret) VP_MUST_CHECK;
-/* Whether it has ended; returns true only once. */
-bool vp_child_has_ended(pid_t child);
+/* Whether it has ended; returns true only once. Sets `failed`, or NULL, if it was killed by a
+ * signal other than SIGTERM, or its exit status is not 0. */
+bool vp_child_has_ended(pid_t child, bool *failed);
 
 #endif

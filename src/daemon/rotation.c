@@ -26,6 +26,8 @@ static void rotation_fail(struct vp_rotation *rotation, uint64_t now)
 	    now + SECOND * (wait < VP_ROTATION_RETRY_MAX_S ? wait : VP_ROTATION_RETRY_MAX_S);
 }
 
+#define LACKS_END "the recorder of '%s' exited unexpectedly: the recording lacks its end"
+
 /* Reports a recording as closed; a recorder that never started recording left none. */
 static void rotation_close(struct vp_rotation *rotation, const struct vp_recorder *recorder)
 {
@@ -61,7 +63,10 @@ static void reap_ending(struct vp_rotation *rotation, uint64_t now)
 	size_t kept = 0;
 
 	vp_vec_each (&rotation->ending, recorder) {
-		if (rotation->ops->has_ended(rotation->context, recorder->process)) {
+		bool failed = false;
+		if (rotation->ops->has_ended(rotation->context, recorder->process, &failed)) {
+			if (failed && !recorder->is_killed)
+				NOTICE(rotation, LACKS_END, recorder->path);
 			rotation_close(rotation, recorder);
 			rotation_forget(recorder);
 			continue;
@@ -70,6 +75,7 @@ static void reap_ending(struct vp_rotation *rotation, uint64_t now)
 			NOTICE(rotation, "the recorder of '%s' did not exit in time: killed",
 			       recorder->path);
 			rotation->ops->stop(rotation->context, recorder->process, true);
+			recorder->is_killed = true;
 			recorder->since = now;
 		}
 		rotation->ending.at[kept++] = *recorder;
@@ -80,8 +86,9 @@ static void reap_ending(struct vp_rotation *rotation, uint64_t now)
 static void reap_open(struct vp_rotation *rotation, uint64_t now)
 {
 	struct vp_recorder *open = &rotation->open;
+	bool failed;
 
-	if (!open->process || !rotation->ops->has_ended(rotation->context, open->process))
+	if (!open->process || !rotation->ops->has_ended(rotation->context, open->process, &failed))
 		return;
 	NOTICE(rotation, "the recorder of '%s' exited unexpectedly: the next one is started",
 	       open->path);
@@ -91,30 +98,41 @@ static void reap_open(struct vp_rotation *rotation, uint64_t now)
 		rotation->retry_at = now;
 }
 
+/* The next recorder has exited, maybe after its recording began. */
+static void reap_next(struct vp_rotation *rotation, uint64_t now)
+{
+	struct vp_recorder *next = &rotation->next;
+
+	if (rotation->ops->is_recorded(rotation->context, next->path))
+		NOTICE(rotation, LACKS_END, next->path);
+	else
+		NOTICE(rotation, "the recorder of '%s' exited before it recorded", next->path);
+	rotation_close(rotation, next);
+	rotation_forget(next);
+	rotation_fail(rotation, now);
+}
+
 /* Makes the next recorder the open one as soon as it records. */
 static void watch_next(struct vp_rotation *rotation, uint64_t now)
 {
 	struct vp_recorder *next = &rotation->next;
+	bool failed;
 
 	if (!next->process)
 		return;
-	bool ended = rotation->ops->has_ended(rotation->context, next->process);
-	if (!ended && rotation->ops->is_recorded(rotation->context, next->path)) {
+	if (rotation->ops->has_ended(rotation->context, next->process, &failed)) {
+		reap_next(rotation, now);
+	} else if (rotation->ops->is_recorded(rotation->context, next->path)) {
 		if (rotation->open.process)
 			rotation_end(rotation, &rotation->open, now);
 		rotation->open = *next;
 		rotation->open.since = now;
 		*next = (struct vp_recorder){0};
 		rotation->failures = 0;
-		return;
-	}
-	if (ended) {
-		NOTICE(rotation, "the recorder of '%s' exited before it recorded", next->path);
-		rotation_forget(next);
-		rotation_fail(rotation, now);
 	} else if (now - next->since > VP_ROTATION_START_S * SECOND) {
 		NOTICE(rotation, "the recorder of '%s' did not start in time: killed", next->path);
 		rotation->ops->stop(rotation->context, next->process, true);
+		next->is_killed = true;
 		rotation_end(rotation, next, now);
 		rotation_fail(rotation, now);
 	}

@@ -21,8 +21,9 @@ struct vp_rotation_ops {
 	struct vp_error *(*start)(void *context, const char *path, pid_t *ret);
 	/* Asks it to end, or kills it. */
 	void (*stop)(void *context, pid_t recorder, bool kills);
-	/* Whether it has ended; returns true only once. */
-	bool (*has_ended)(void *context, pid_t recorder);
+	/* Whether it has ended; returns true only once. Sets `failed` if it was killed or reports
+	 * an error. */
+	bool (*has_ended)(void *context, pid_t recorder, bool *failed);
 	/* Whether the recording at `path` is in progress. */
 	bool (*is_recorded)(void *context, const char *path);
 	/* Present size of the recording. */
@@ -37,6 +38,7 @@ struct vp_recorder {
 	char *path;
 	pid_t process;  /* 0: no process */
 	uint64_t since; /* time of the start, or of the request to end, CLOCK_MONOTONIC, ns */
+	bool is_killed; /* by this rotation: reported already */
 };
 
 struct vp_rotation {

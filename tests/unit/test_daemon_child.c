@@ -52,14 +52,18 @@ static void test_words(void **state)
 	vp_daemon_config_deinit(&config);
 }
 
-static void wait_for(pid_t child)
+/* Returns whether it failed. */
+static bool wait_for(pid_t child)
 {
+	bool failed = false;
+
 	for (int i = 0; i < 1000; i++) {
-		if (vp_child_has_ended(child))
-			return;
+		if (vp_child_has_ended(child, &failed))
+			return failed;
 		vp_sleep_us(10000);
 	}
 	fail_msg("process %d does not end", (int)child);
+	return true;
 }
 
 static void test_output(void **state)
@@ -72,7 +76,7 @@ static void test_output(void **state)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	expect_no_error(vp_child_start(&words, ends[1], &child));
 	close(ends[1]);
-	wait_for(child);
+	assert_false(wait_for(child));
 	assert_int_equal(vp_read(ends[0], text, sizeof(text)), 5);
 	assert_string_equal(text, "here\n");
 	close(ends[0]);
@@ -84,6 +88,28 @@ static void test_no_program(void **state)
 	pid_t child;
 
 	expect_error(vp_child_start(&words, -1, &child), "cannot run '/nonexistent/vperf'");
+}
+
+static bool sleeper_fails_by(int signal)
+{
+	const struct vp_daemon_words words = {.at = {"/bin/sleep", "100"}, .count = 2};
+	pid_t child;
+
+	expect_no_error(vp_child_start(&words, -1, &child));
+	kill(child, signal);
+	return wait_for(child);
+}
+
+/* SIGTERM asks a child to end. */
+static void test_failure(void **state)
+{
+	const struct vp_daemon_words words = {.at = {"/bin/false"}, .count = 1};
+	pid_t child;
+
+	expect_no_error(vp_child_start(&words, -1, &child));
+	assert_true(wait_for(child));
+	assert_true(sleeper_fails_by(SIGKILL));
+	assert_false(sleeper_fails_by(SIGTERM));
 }
 
 /* A child is asked to end when its parent was killed. */
@@ -139,9 +165,9 @@ static void test_notify(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_words),      cmocka_unit_test(test_output),
-	    cmocka_unit_test(test_no_program), cmocka_unit_test(test_orphan),
-	    cmocka_unit_test(test_notify),
+	    cmocka_unit_test(test_words),   cmocka_unit_test(test_output),
+	    cmocka_unit_test(test_failure), cmocka_unit_test(test_no_program),
+	    cmocka_unit_test(test_orphan),  cmocka_unit_test(test_notify),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

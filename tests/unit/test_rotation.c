@@ -13,7 +13,8 @@
 /* Recorder N is process N and writes to "rec-N". */
 static struct {
 	int started;
-	bool fails, records[100], asked[100], killed[100], ended[100];
+	bool fails, records[100], asked[100], killed[100], ended[100], failed[100];
+	int closed[100];
 	uint64_t bytes;
 } host;
 
@@ -30,8 +31,9 @@ static void stop(void *context, pid_t recorder, bool kills)
 	(kills ? host.killed : host.asked)[recorder] = true;
 }
 
-static bool has_ended(void *context, pid_t recorder)
+static bool has_ended(void *context, pid_t recorder, bool *failed)
 {
+	*failed = host.failed[recorder];
 	return host.ended[recorder];
 }
 
@@ -50,7 +52,13 @@ static char *path(void *context, uint64_t realtime)
 	return vp_format("rec-%d", host.started + 1);
 }
 
-static const struct vp_rotation_ops ops = {start, stop, has_ended, is_recorded, bytes, path};
+static void closed(void *context, const char *path)
+{
+	host.closed[atoi(path + 4)]++;
+}
+
+static const struct vp_rotation_ops ops = {start, stop, has_ended, is_recorded,
+					   bytes, path, closed};
 static vp_notices notices;
 
 static struct vp_rotation begin(void)
@@ -180,6 +188,47 @@ static void test_killed(void **state)
 	end(&rotation);
 }
 
+/* A recorder that is killed while it completes its recording is reported, one that was asked to end
+ * is not. */
+static void test_killed_at_end(void **state)
+{
+	for (int failed = 0; failed <= 1; failed++) {
+		struct vp_rotation rotation = begin();
+
+		step(&rotation, 0);
+		host.records[1] = true;
+		step(&rotation, 1);
+		step(&rotation, 101);
+		host.records[2] = true;
+		step(&rotation, 102);
+		host.ended[1] = true;
+		host.failed[1] = failed;
+		step(&rotation, 103);
+		if (failed)
+			expect_notice("recorder of 'rec-1' exited unexpectedly");
+		assert_string_equal(rotation.open.path, "rec-2");
+		assert_int_equal(host.closed[1], 1);
+		end(&rotation);
+	}
+}
+
+/* A recorder that is killed as soon as it records, before the next step, leaves a recording. */
+static void test_killed_at_start(void **state)
+{
+	struct vp_rotation rotation = begin();
+
+	step(&rotation, 0);
+	host.records[1] = true;
+	host.ended[1] = true;
+	step(&rotation, 1);
+	expect_notice("recorder of 'rec-1' exited unexpectedly");
+	assert_int_equal(host.closed[1], 1);
+	assert_int_equal(rotation.open.process, 0);
+	step(&rotation, 2);
+	assert_int_equal(host.started, 2);
+	end(&rotation);
+}
+
 /* Those that fail are started again, later each time; the open one goes on meanwhile. */
 static void test_backoff(void **state)
 {
@@ -224,7 +273,7 @@ static void test_stuck(void **state)
 	step(&rotation, VP_ROTATION_START_S + 1);
 	assert_true(host.killed[1]);
 	expect_notice("'rec-1' did not start in time");
-	host.ended[1] = true;
+	host.ended[1] = host.failed[1] = true;
 	step(&rotation, VP_ROTATION_START_S + 3);
 	assert_int_equal(host.started, 2);
 	end(&rotation);
@@ -246,7 +295,7 @@ static void test_stop(void **state)
 	assert_false(vp_rotation_has_stopped(&rotation, (1004 + VP_ROTATION_END_S) * SECOND));
 	assert_true(host.killed[2]);
 	expect_notice("'rec-2' did not exit in time: killed");
-	host.ended[2] = true;
+	host.ended[2] = host.failed[2] = true;
 	assert_true(vp_rotation_has_stopped(&rotation, 2000 * SECOND));
 	end(&rotation);
 }
@@ -254,10 +303,15 @@ static void test_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_overlap), cmocka_unit_test(test_early),
-	    cmocka_unit_test(test_by_size), cmocka_unit_test(test_killed),
-	    cmocka_unit_test(test_backoff), cmocka_unit_test(test_stuck),
+	    cmocka_unit_test(test_overlap),
+	    cmocka_unit_test(test_early),
+	    cmocka_unit_test(test_by_size),
+	    cmocka_unit_test(test_killed),
+	    cmocka_unit_test(test_backoff),
+	    cmocka_unit_test(test_stuck),
 	    cmocka_unit_test(test_stop),
+	    cmocka_unit_test(test_killed_at_end),
+	    cmocka_unit_test(test_killed_at_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

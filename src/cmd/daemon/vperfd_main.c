@@ -93,9 +93,9 @@ static void stop_recorder(void *context, pid_t recorder, bool kills)
 	kill(recorder, kills ? SIGKILL : SIGTERM);
 }
 
-static bool recorder_has_ended(void *context, pid_t recorder)
+static bool recorder_has_ended(void *context, pid_t recorder, bool *failed)
 {
-	return vp_child_has_ended(recorder);
+	return vp_child_has_ended(recorder, failed);
 }
 
 /* A recording directory appears when its recorder has started. */

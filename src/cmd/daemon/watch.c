@@ -95,7 +95,7 @@ static void watch_flight(struct vperfd *daemon, uint64_t now)
 {
 	struct vp_recorder *flight = &daemon->flight;
 
-	if (flight->process && vp_child_has_ended(flight->process)) {
+	if (flight->process && vp_child_has_ended(flight->process, NULL)) {
 		vperfd_say("the flight recorder has ended");
 		free(flight->path);
 		*flight = (struct vp_recorder){0};
@@ -129,12 +129,12 @@ static void name_snapshot(struct vperfd *daemon)
 
 static void watch_jobs(struct vperfd *daemon)
 {
-	if (daemon->snapshot.process && vp_child_has_ended(daemon->snapshot.process)) {
+	if (daemon->snapshot.process && vp_child_has_ended(daemon->snapshot.process, NULL)) {
 		name_snapshot(daemon);
 		forget_job(&daemon->snapshot);
 		vperfd_reread_store(daemon);
 	}
-	if (daemon->samples.process && vp_child_has_ended(daemon->samples.process)) {
+	if (daemon->samples.process && vp_child_has_ended(daemon->samples.process, NULL)) {
 		vperfd_recording_closed(daemon, daemon->samples.path);
 		forget_job(&daemon->samples);
 		vperfd_reread_store(daemon);
@@ -282,7 +282,7 @@ void vperfd_watch_stop(struct vperfd *daemon)
 bool vperfd_watch_has_stopped(struct vperfd *daemon)
 {
 	watch_jobs(daemon);
-	if (daemon->flight.process && vp_child_has_ended(daemon->flight.process))
+	if (daemon->flight.process && vp_child_has_ended(daemon->flight.process, NULL))
 		daemon->flight.process = 0;
 	return !daemon->flight.process && !daemon->samples.process && !daemon->snapshot.process;
 }
