@@ -309,7 +309,8 @@ static void write_recording(const char *directory, const struct wanted *wanted)
 		struct vp_vm vm = {
 		    .pid = pid_of(wanted->vms, i), .at_start = true, .start = GEN_START};
 		vm.name = vp_format("vm%u", i);
-		vm.uuid = vm.agent = "";
+		vm.uuid = vp_strdup("");
+		vm.agent = vp_strdup("");
 		for (uint32_t j = 0; j < GEN_PCPUS; j++)
 			vp_vm_vcpu(&vm, j)->tid = vm.pid + 1 + j;
 		vp_vec_push(&vms, vm);
@@ -325,6 +326,7 @@ static void write_recording(const char *directory, const struct wanted *wanted)
 		VP_AUTO_FREE char *guest = vp_recording_maps_path(directory, &vms, vm);
 		write_maps(guest, true, vm->name, wanted);
 	}
+	vp_vms_deinit(&vms);
 }
 
 static int usage(void)

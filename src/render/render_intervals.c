@@ -34,8 +34,9 @@ char *vp_render_intervals_plan(const struct vp_interval_recording *rec)
 	const struct vp_recipe *recipe = &rec->recipe;
 	VP_AUTO_FREE char *width = width_text(recipe);
 
-	return vp_format("%zu intervals of %s per %s; %" PRIu64 " ended early", rec->rows.count,
-			 width, pers[recipe->per], vp_interval_partial(rec));
+	return vp_format("%zu interval%s of %s per %s; %" PRIu64 " ended early", rec->rows.count,
+			 rec->rows.count == 1 ? "" : "s", width, pers[recipe->per],
+			 vp_interval_partial(rec));
 }
 
 static void render_intervals_put_head(const struct vp_interval_recording *rec,

@@ -329,7 +329,8 @@ static uint64_t intervals_lost(const struct vp_instrument *base, struct vp_strea
 
 static void intervals_put_total(const struct vp_instrument *base, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "%" PRIu64 " intervals, ", intervals_of(base)->n_intervals);
+	vp_buffer_printf(out, "%" PRIu64 " interval%s, ", intervals_of(base)->n_intervals,
+			 intervals_of(base)->n_intervals == 1 ? "" : "s");
 }
 
 static void intervals_forget_vm(struct vp_instrument *base, uint32_t id)

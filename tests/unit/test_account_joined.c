@@ -190,7 +190,9 @@ static void test_seam(void **state)
 	assert_int_equal(rec.account.thefts.at[0].preempted, 20 * SECOND / 2);
 	assert_int_equal(rec.account.window.state_error, 0);
 	assert_false(rec.exact);
-	assert_true(has_note(&rec, "at most 100 ms are counted twice, or not at all"));
+	assert_true(has_note(
+	    &rec, "cut at steps of the accounting: where two of them meet, at most 100 ms are "
+		  "counted twice, or not at all"));
 	vp_account_recording_close(&rec);
 	vp_account_parts_deinit(&parts);
 	/* A window within the first recording's last second has nothing of the second one. */

@@ -216,11 +216,10 @@ static void note_parts(struct vp_account_recording *rec, const vp_account_parts 
 				    parts->count, vp_text_duration(gap, text))
 			: vp_format("%zu recordings, without a gap", parts->count));
 	if (off)
-		vp_vec_push(
-		    &rec->notes,
-		    vp_format("from one recording to the next, at most %s are counted twice, "
-			      "or not at all",
-			      vp_text_duration(off, text)));
+		vp_vec_push(&rec->notes, vp_format("recordings without a trace are cut at steps of "
+						   "the accounting: where two of them meet, "
+						   "at most %s are counted twice, or not at all",
+						   vp_text_duration(off, text)));
 }
 
 static struct vp_error *joined_open_moved(const char *name, const vp_account_parts *parts,

@@ -42,12 +42,13 @@ static void guests_table_put_guest(const struct vp_guest_answer *answer, struct 
 	vp_build_id_put(&finding->build_id, out);
 	put_place(finding, out);
 	vp_buffer_printf(
-	    out, "  %s, %s; %zu CPUs, %zu processes\n%s",
+	    out, "  %s, %s; %zu CPU%s, %zu process%s\n%s",
 	    finding->scanned ? "found by memory scan" : "found from the vCPU registers",
 	    finding->cached    ? "cached kernel pack"
 	    : finding->derived ? "symbols read"
 			       : "symbols and BTF read",
-	    finding->cpus.count, answer->processes.count,
+	    finding->cpus.count, finding->cpus.count == 1 ? "" : "s", answer->processes.count,
+	    answer->processes.count == 1 ? "" : "es",
 	    finding->derived
 		? "  no BTF: struct offsets were derived; tasks are known, mappings are not\n"
 		: "");
