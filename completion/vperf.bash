@@ -54,7 +54,8 @@ _vperf_values() {
 	--format)
 		case $2 in
 		script | timeline) printf '%s\n' text jsonl csv ;;
-		check | info | diagnose) printf '%s\n' text json ;;
+		check | info | diagnose | store | lend | selftest) printf '%s\n' text json ;;
+		model) printf '%s\n' text json csv dot ;;
 		*) printf '%s\n' text json csv ;;
 		esac
 		;;

@@ -118,8 +118,8 @@ static struct vp_error *expect_recording(const char *directory)
 	struct stat status;
 
 	if (stat(directory, &status) && errno == ENOENT)
-		return vp_error_new("there is no recording '%s': run 'vperf record' first, or name "
-				    "a recording",
+		return vp_error_new("there is no recording '%s': run 'vperf record' or 'vperf "
+				    "stat' first, or name a recording",
 				    directory);
 	if (stat(directory, &status))
 		return vp_error_errno(errno, "cannot open recording '%s'", directory);

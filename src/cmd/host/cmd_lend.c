@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/command.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
@@ -29,6 +30,7 @@ const struct vp_verb *vp_verb_lend(void)
 struct lend {
 	const char *vm, *events;
 	uint64_t port;
+	struct vp_format_words format;
 	bool json, quiet;
 	struct vp_texts command;
 	vp_vms vms;
@@ -149,7 +151,10 @@ static struct vp_error *lend_with(void *context)
 {
 	struct lend *lend = context;
 	const struct vp_vm *vm = NULL;
+	const char *format;
 
+	VP_TRY(vp_choose_text_or_json(&lend->format, &format));
+	lend->json = !strcmp(format, "json");
 	if (!lend->vm || !lend->events)
 		return vp_error_usage("expected --vm NAME and --events LIST");
 	if (lend->port >= UINT32_MAX)
@@ -172,7 +177,9 @@ static int run_lend(int argc, char **argv)
 	     "perf events to make available, up to 8, separated by commas"},
 	    {0, "agent-port", VP_OPTION_COUNT, &lend.port, "PORT",
 	     "vsock port of the guest's agent (default: 733)"},
-	    {0, "json", VP_OPTION_FLAG, &lend.json, NULL, "print the summary as JSON"},
+	    {0, "format", VP_OPTION_TEXT, &lend.format.format, "FORMAT",
+	     "of the summary: text or json (default: text)"},
+	    {0, "json", VP_OPTION_FLAG, &lend.format.json, NULL, "same as --format json"},
 	    {'q', "quiet", VP_OPTION_FLAG, &lend.quiet, NULL, "do not print when lending starts"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &lend.command,

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/text.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/command.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
@@ -37,6 +38,7 @@ const struct vp_verb *vp_verb_selftest(void)
 }
 
 struct selftest {
+	struct vp_format_words format;
 	bool json, quiet, keep;
 	const char *output, *cpu;
 	uint64_t timeout; /* ns */
@@ -248,10 +250,13 @@ static struct vp_error *selftest_with(void *context)
 	struct selftest *selftest = context;
 	struct vp_selftest test = {.quiet = selftest->quiet || !isatty(STDERR_FILENO),
 				   .channel = -1};
+	const char *format;
 	struct timespec now;
 
 	if (selftest->operands.count)
 		return vp_error_usage("unexpected argument '%s'", selftest->operands.at[0]);
+	VP_TRY(vp_choose_text_or_json(&selftest->format, &format));
+	selftest->json = !strcmp(format, "json");
 	VP_TRY(choose_pcpu(selftest->cpu, &test.pcpu));
 	VP_TRY(expect_kvm_host());
 	clock_gettime(CLOCK_MONOTONIC, &now);
@@ -279,8 +284,9 @@ static int run_selftest(int argc, char **argv)
 	     "pCPU that the guest runs on (default: the last one)"},
 	    {'o', "output", VP_OPTION_TEXT, &selftest.output, "FILE",
 	     "also write a report for a bug: the results and facts about this host"},
-	    {0, "json", VP_OPTION_FLAG, &selftest.json, NULL,
-	     "print JSON instead of a table; -o writes JSON, too"},
+	    {0, "format", VP_OPTION_TEXT, &selftest.format.format, "FORMAT",
+	     "text or json, also of the report that -o writes (default: text)"},
+	    {0, "json", VP_OPTION_FLAG, &selftest.format.json, NULL, "same as --format json"},
 	    {0, "keep", VP_OPTION_FLAG, &selftest.keep, NULL,
 	     "keep the recordings, and print where they are"},
 	    {0, "timeout", VP_OPTION_SECONDS, &selftest.timeout, "TIME",
@@ -295,7 +301,7 @@ static int run_selftest(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "selftest",
-    .usage = "[-C N] [-o FILE] [--json] [OPTION]...",
+    .usage = "[-C N] [-o FILE] [--format FORMAT] [OPTION]...",
     .summary = "run known work in a small guest and check vperf's reports of it",
     .run = run_selftest,
 };

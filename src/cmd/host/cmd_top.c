@@ -53,7 +53,8 @@ struct top {
 	uint64_t limit;
 	const char *vm, *by;
 	enum by chosen;
-	bool json, csv;
+	struct vp_format_words format;
+	bool json, csv; /* the chosen format */
 	struct vp_texts operands;
 	vp_vms vms;
 	struct vp_account account; /* of the present interval */
@@ -289,6 +290,7 @@ static struct vp_error *cmd_top_choose_all(struct top *top)
 {
 	static const char *const names[] = {"vcpu", "function", "process"};
 	size_t by = BY_VCPU;
+	const char *format;
 
 	if (top->operands.count)
 		return vp_error_usage(
@@ -304,8 +306,9 @@ static struct vp_error *cmd_top_choose_all(struct top *top)
 		    top->chosen == BY_VCPU ? USUAL_DELAY_NS : USUAL_DELAY_OF_FUNCTIONS_NS;
 	if (top->delay_ns < MIN_DELAY_NS || top->delay_ns > MAX_DELAY_NS)
 		return vp_error_usage("option --delay: expected 0.1 to 86400 seconds");
-	if (top->json && top->csv)
-		return vp_error_usage("--json and --csv are mutually exclusive");
+	VP_TRY(vp_choose_table_format(&top->format, &format));
+	top->json = !strcmp(format, "json");
+	top->csv = !strcmp(format, "csv");
 	if (geteuid() != 0)
 		return vp_error_new("watching the host requires root (try sudo)");
 	return NULL;
@@ -366,8 +369,11 @@ static int run_top(int argc, char **argv)
 	     "print only the first N functions or processes (default: all that fit the terminal)"},
 	    {0, "vm", VP_OPTION_NAMES, &top.vm, "NAME",
 	     "only this VM (name, or pid of its VMM); can be repeated"},
-	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "print one JSON object per update"},
-	    {0, "csv", VP_OPTION_FLAG, &top.csv, NULL, "print a line per row and update"},
+	    {0, "format", VP_OPTION_TEXT, &top.format.format, "FORMAT",
+	     "text, json (one object per update) or csv (a line per row and update) (default: "
+	     "text)"},
+	    {0, "json", VP_OPTION_FLAG, &top.format.json, NULL, "same as --format json"},
+	    {0, "csv", VP_OPTION_FLAG, &top.format.csv, NULL, "same as --format csv"},
 	};
 	setlocale(LC_CTYPE, "");
 	top.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
@@ -382,7 +388,7 @@ static int run_top(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "top",
-    .usage = "[-n COUNT] [-d SECONDS] [--by vcpu|function|process] [--vm NAME] [--json|--csv]",
+    .usage = "[-n COUNT] [-d SECONDS] [--by vcpu|function|process] [--vm NAME] [--format FORMAT]",
     .summary = "live view of vCPU time, VM exits and steal, or of functions",
     .run = run_top,
 };

@@ -201,15 +201,13 @@ static struct vp_error *choose_model_format(struct vp_model_options *options)
 					    [VP_MODEL_CSV] = "csv",
 					    [VP_MODEL_DOT] = "dot"};
 
-	for (size_t i = 0; options->format && i < VP_ARRAY_SIZE(names); i++)
-		if (!strcmp(options->format, names[i])) {
-			options->chosen = (enum vp_model_format)i;
-			return NULL;
-		}
-	return options->format ? vp_error_usage("option --format: expected text, json, csv or dot, "
-						"not '%s'",
-						options->format)
-			       : NULL;
+	const char *format;
+	size_t chosen;
+
+	VP_TRY(vp_choose_format(&options->format, names, VP_ARRAY_SIZE(names), &format));
+	VP_TRY(vp_choose("format", format, names, VP_ARRAY_SIZE(names), &chosen));
+	options->chosen = (enum vp_model_format)chosen;
+	return NULL;
 }
 
 static struct vp_error *unknown_kind(const char *kind)
@@ -263,7 +261,7 @@ struct model_option {
 };
 
 enum { LINEAR = 1, TREE = 2, COMPARE = 4, CHECK = 8, TREES = TREE | COMPARE | CHECK, ALL = 15 };
-enum { MAX_OPTIONS = 16 };
+enum { MAX_OPTIONS = 18 };
 
 /* Options of the kind; without a kind all of them, but --help lists only those common to all. */
 static size_t choose_options(struct vp_model_options *o, const struct vp_verb *kind,
@@ -276,10 +274,12 @@ static size_t choose_options(struct vp_model_options *o, const struct vp_verb *k
 	     LINEAR | COMPARE},
 	    {{0, "nonneg", VP_OPTION_FLAG, &o->nonneg, NULL, "nonnegative coefficients only"}, ALL},
 	    {{0, "cv", VP_OPTION_COUNT, &o->folds, "FOLDS", "cross-validate, as WEKA does"}, ALL},
-	    {{0, "format", VP_OPTION_TEXT, &o->format, "FORMAT",
+	    {{0, "format", VP_OPTION_TEXT, &o->format.format, "FORMAT",
 	      kind == &kinds[1].verb ? "text, json, csv or dot (default: text)"
 				     : "text, json or csv (default: text)"},
 	     ALL},
+	    {{0, "json", VP_OPTION_FLAG, &o->format.json, NULL, "same as --format json"}, ALL},
+	    {{0, "csv", VP_OPTION_FLAG, &o->format.csv, NULL, "same as --format csv"}, ALL},
 	    {{'N', "unpruned", VP_OPTION_FLAG, &o->unpruned, NULL, "do not prune the tree"}, TREES},
 	    {{'U', "unsmoothed", VP_OPTION_FLAG, &o->unsmoothed, NULL, "do not smooth the tree"},
 	     TREES},

@@ -6,6 +6,7 @@
 #include "analyze/model/model_groups.h"
 #include "base/buffer.h"
 #include "base/macros.h"
+#include "cmd/common/choice.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
 #include "stats/evaluate.h"
@@ -14,9 +15,9 @@
 enum vp_model_format { VP_MODEL_TEXT, VP_MODEL_JSON, VP_MODEL_CSV, VP_MODEL_DOT };
 
 struct vp_model_options {
-	const char *target, *groups, *format, *predict, *save, *load, *svg, *merged, *workload,
-	    *path;
+	const char *target, *groups, *predict, *save, *load, *svg, *merged, *workload, *path;
 	uint64_t folds, minimum;
+	struct vp_format_words format;
 	bool nonneg, unpruned, unsmoothed, regression;
 	struct vp_texts operands;
 	/* Parsed options. */

@@ -24,9 +24,11 @@
 static const struct vp_verb verb;
 
 struct report {
-	const char *input, *format, *base, *vm, *time;
+	const char *input, *base, *vm, *time;
+	struct vp_format_words words;
+	const char *format; /* the chosen one */
 	uint64_t per;
-	bool json, csv, raw, partial, subjects, live;
+	bool raw, partial, subjects, live;
 	struct vp_texts operands;
 };
 
@@ -58,18 +60,13 @@ static struct vp_error *put_recording(const struct report *report,
 				      const struct vp_interval_recording *rec,
 				      struct vp_buffer *out)
 {
-	static const char *const formats[] = {"text", "json", "csv", "arff"};
-	const struct vp_format_words words = {report->format, report->json, report->csv};
-	const char *format;
+	const char *format = report->format;
 	const char *base = report->base  ? report->base
 			   : report->raw ? NULL
 					 : vp_interval_usual_base(rec);
 
 	double per = report->per ? (double)report->per : 1000;
 
-	VP_TRY(vp_choose_format(&words, formats, VP_ARRAY_SIZE(formats), &format));
-	if (report->raw && report->base)
-		return vp_error_usage("--raw and --base are mutually exclusive");
 	if (base && vp_recipe_find(&rec->recipe, base) == VP_EVENTS_MAX)
 		return vp_error_new("'%s' has no counts of '%s'", rec->path, base);
 	if (!strcmp(format, "csv") || !strcmp(format, "arff"))
@@ -83,12 +80,16 @@ static struct vp_error *put_recording(const struct report *report,
 
 static struct vp_error *stat_report_report_with(void *context)
 {
-	const struct report *report = context;
+	static const char *const formats[] = {"text", "json", "csv", "arff"};
+	struct report *report = context;
 	struct vp_interval_recording rec;
 	struct vp_buffer out = {0};
 	const char *directory;
 	struct vp_window window;
 
+	VP_TRY(vp_choose_format(&report->words, formats, VP_ARRAY_SIZE(formats), &report->format));
+	if (report->raw && report->base)
+		return vp_error_usage("--raw and --base are mutually exclusive");
 	VP_TRY(vp_verb_recording(&report->operands, report->input, "vperf.stat", &directory));
 	VP_TRY(vp_time_option_window(report->time, directory, &window));
 	VP_TRY(vp_interval_recording_open(directory, &rec));
@@ -109,10 +110,10 @@ int vp_stat_report(int argc, char **argv)
 	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR",
 	     "recording directory (default: vperf.stat)"},
 	    {0, "time", VP_OPTION_TEXT, &report.time, "FROM,TO", VP_TIME_HELP},
-	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
+	    {0, "format", VP_OPTION_TEXT, &report.words.format, "FORMAT",
 	     "text: sums; csv, arff: one row per interval; json: both (default: text)"},
-	    {0, "json", VP_OPTION_FLAG, &report.json, NULL, "same as --format json"},
-	    {0, "csv", VP_OPTION_FLAG, &report.csv, NULL, "same as --format csv"},
+	    {0, "json", VP_OPTION_FLAG, &report.words.json, NULL, "same as --format json"},
+	    {0, "csv", VP_OPTION_FLAG, &report.words.csv, NULL, "same as --format csv"},
 	    {0, "base", VP_OPTION_TEXT, &report.base, "EVENT",
 	     "normalize by this event (default: instructions, if counted)"},
 	    {0, "per", VP_OPTION_COUNT, &report.per, "N",
