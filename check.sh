@@ -192,6 +192,7 @@ more_formats() {
 		tests/metrics/run build-dev &&
 		tests/metrics/web build-dev/tests/metrics/serve &&
 		tests/metrics/servers build-dev &&
+		tests/metrics/dashboard &&
 		tests/metrics/profiles build-dev --more &&
 		tests/metrics/fleet build-dev/vperf-fleet --more
 }

@@ -97,6 +97,7 @@ int main(int argc, char **argv)
 	const struct vp_metrics_self self = {.cpu_ns = seconds * 2000000,
 					     .memory = 100 << 20,
 					     .realtime_ns = seconds * 1000000000,
+					     .accounted_ns = seconds * 1000000000,
 					     .store = &store};
 	vp_export_metrics(&counters, &all, &self, VP_METRICS_TEXT, &out);
 	fwrite(out.bytes, 1, out.size, stdout);

@@ -285,6 +285,14 @@ static void put_memory(struct exposition *to, const struct family *family)
 	put_count(to, "", to->self->memory);
 }
 
+static void put_accounted(struct exposition *to, const struct family *family)
+{
+	if (!to->self->accounted_ns)
+		return;
+	put_name(to, family);
+	put_seconds(to, "", to->self->accounted_ns);
+}
+
 static void put_time(struct exposition *to, const struct family *family)
 {
 	put_name(to, family);
@@ -419,8 +427,10 @@ static const struct family families[] = {
      "vCPUs, thieves and exit sites that did not fit into the accounting tables.", put_lost, NULL},
     {"vperf_cpu_seconds", COUNTER, "seconds", "CPU time of vperf itself.", put_cpu, NULL},
     {"vperf_memory_bytes", GAUGE, "bytes", "Resident memory of vperf itself.", put_memory, NULL},
+    {"vperf_account_time_seconds", GAUGE, "seconds",
+     "End of the time that the vCPU counters cover, in seconds since 1970.", put_accounted, NULL},
     {"vperf_update_time_seconds", GAUGE, "seconds",
-     "When the counters were last updated, in seconds since 1970.", put_time, NULL},
+     "When the metrics were last updated, in seconds since 1970.", put_time, NULL},
 };
 
 void vp_export_metrics(const struct vp_account_counters *counters, const vp_vms *vms,

@@ -5,6 +5,7 @@ import datetime
 import json
 
 from lab import vperf
+from test_metrics import growth, series
 
 # g1 has pCPU 0 to itself until g2's program starts. The store is on a file system of the lab host.
 ALWAYS = r"""
@@ -16,11 +17,14 @@ workload g1 shares a=100
 command mkdir /run/d; printf '[store]\ndirectory = /run/d/store\nkeep-free = off\n[flight]\nsize = 16M\nevents = sched,kvm\n\
 [rules]\nevery = 3s\nleast = 20\nsamples = 3s\n[http]\nlisten = 127.0.0.1:9757\n' > /run/d/conf; vperfd --check -c /run/d/conf || exit 1; \
 setsid nohup vperfd -c /run/d/conf 2>> /out/said & \
-until ls /run/d/store/2*Z/recording /run/d/store/flight/control > /dev/null 2>&1; do sleep 0.2; done; sleep 4
+until ls /run/d/store/2*Z/recording /run/d/store/flight/control > /dev/null 2>&1; do sleep 0.2; done; sleep 4; \
+python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9757/metrics').read().decode(), end='')" > /out/earlier
 command date +%s.%N > /out/thief; lab-guest spawn g2 shares a=100 > /run/d/job; \
 for i in $(seq 40); do grep -q overcommit.g1 /run/d/store/findings 2> /dev/null && break; sleep 0.5; done; date +%s.%N >> /out/thief
 command until ! pgrep -f 'sample[s] -z' > /dev/null; do sleep 0.5; done; sleep 1; \
-python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9757/metrics').read().decode(), end='')" > /out/served; lab-guest end g2 $(cat /run/d/job)
+python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9757/metrics').read().decode(), end='')" > /out/served; sleep 6; \
+python3 -c "import urllib.request as u; [open('/out/' + name, 'wb').write(u.urlopen('http://127.0.0.1:9757/' + path).read()) \
+for path, name in (('', 'page.html'), ('hour.json', 'page.json'))]"; lab-guest end g2 $(cat /run/d/job)
 command kill -9 $(pgrep -f 'store/2[0-9T]*Z -z'); sleep 5
 command kill -9 $(pgrep -x vperfd); sleep 3
 command setsid nohup vperfd -c /run/d/conf 2>> /out/said & \
@@ -77,6 +81,39 @@ def all_at_once(run, claims, listed):
     claims.check(any(row["vm"] == "g1" and row["thief"] == "vCPU 0 of VM g2" for row in whole["thieves"]), "daemon: and names thief and victim")
 
 
+def counters_are_the_account(run, claims):
+    """The counters' growth between two scrapes, and what is recorded of the same time."""
+    before, after = (series((run.out / name).read_text()) for name in ("earlier", "served"))
+    begin, end = (found["vperf_account_time_seconds", ()] for found in (before, after))
+    # The window is widened to the steps of the accounting that it touches: those from `begin` to `end`.
+    window = ",".join(datetime.datetime.fromtimestamp(time, datetime.timezone.utc).isoformat() for time in (begin + 0.1, end - 0.1))
+    account = json.loads(vperf("account", "--json", "--store", str(run.out / "store"), "--time", window).stdout)
+    claims.near("daemon: the account of the counters' time, s", account["duration_s"], end - begin, 0.001)
+    states = {(row["vm"], str(row["vcpu"]), row["state"]): row["ns"] / 1e9 for row in account["states"]}
+    claims.check(len({vm for vm, _, _ in states}) == 3 and len(states) >= 9 and end - begin > 5, f"daemon: {len(states)} states in {end - begin:.1f} s")
+    for (vm, vcpu, state), seconds in states.items():
+        grown = growth(before, after, "vperf_vcpu_state_seconds_total", vm=vm, vcpu=vcpu, state=state)
+        claims.near(f"daemon: {vm} vCPU {vcpu} {state}: rate by the counters, of 1000", 1000 * grown / (end - begin), 1000 * seconds / (end - begin), 0.001)
+
+
+def last_hour(run, claims, listed):
+    """The page some seconds after the counters were read: their time, and the finding with its command."""
+    counters, page = series((run.out / "served").read_text()), (run.out / "page.html").read_text()
+    hour = json.loads((run.out / "page.json").read_text())
+    vms = {vm["vm"]: {key: sum(vm[key]) / 1e9 for key in ("used_ns", "steal_ns", "idle_ns")} for vm in hour["vms"]}
+    claims.check(set(vms) == {"g1", "g2", "g3"}, f"daemon: the VMs of the last hour: {vms}")
+    for vm, times in vms.items():
+        whole = growth({}, counters, "vperf_vcpu_state_seconds_total", vm=vm)
+        steal = growth({}, counters, "vperf_vcpu_stolen_seconds_total", vm=vm)
+        later = sum(times.values()) - whole
+        claims.check(0 <= later <= 15, f"daemon: {vm}: {later:.3f} s more than the counters some seconds before")
+        claims.check(0 <= times["steal_ns"] - steal <= later + 1e-6, f"daemon: {vm}: {times['steal_ns']:.3f} s of steal, {steal:.3f} s by the counters")
+    sentence = next(finding["text"] for finding in listed["findings"] if finding["vm"] == "g1")
+    claims.check(sentence in [finding["sentence"] for finding in hour["findings"]] and all(part in page for part in ("vperf diagnose --store", "/run/d/store")),
+                 f"daemon: the page has the finding and its command: {page[-600:]}")
+    claims.check(page.index(">g1</th>") < page.index(">g3</th>"), "daemon: VMs with more steal come first")
+
+
 def always(run, claims):
     listed = json.loads((run.out / "store.json").read_text())
     said = (run.out / "said").read_text()
@@ -84,6 +121,8 @@ def always(run, claims):
     thief_is_found(run, claims, listed)
     kills_cost_a_gap(claims, listed)
     all_at_once(run, claims, listed)
+    counters_are_the_account(run, claims)
+    last_hour(run, claims, listed)
     served = (run.out / "served").read_text()
     findings = [line for line in served.splitlines() if line.startswith('vperf_vm_finding_ratio{vm="g1"')]
     claims.check(any('rule="overcommit"' in line for line in findings), f"daemon: the finding is a gauge: {findings}")

@@ -12,18 +12,21 @@
 #include "base/macros.h"
 #include "base/vec.h"
 #include "cmd/daemon/vperfd.h"
+#include "daemon/hour_page.h"
 #include "export/export_metrics.h"
 #include "serve/http_document.h"
 #include "serve/http_server.h"
 #include "serve/web_config.h"
 #include "store/history.h"
+#include "store/kept_findings.h"
 #include "store/retention.h"
 
 /* 1,000 VMs with four vCPUs each need 8 MiB. */
 enum { DOCUMENT_ROOM = 64 << 20 };
-static const char landing[] = "vperfd: see /metrics\n";
-/* The two formats of /metrics, in the order of enum vp_metrics_format, and the page at /. */
-enum { LANDING = VP_METRICS_FORMATS, DOCUMENTS };
+/* The two formats of /metrics, in the order of enum vp_metrics_format, and the last hour. */
+enum { PAGE = VP_METRICS_FORMATS, PAGE_JSON, DOCUMENTS };
+/* Seconds between two updates of the last hour. */
+enum { PAGE_S = 5 };
 
 static struct vp_error *read_web_config(const struct vperfd *daemon, struct vp_web_config *ret)
 {
@@ -39,7 +42,8 @@ struct vp_error *vperfd_serve(struct vperfd *daemon)
 	    [VP_METRICS_OPENMETRICS] =
 		{"/metrics", "application/openmetrics-text; version=1.0.0; charset=utf-8",
 		 "application/openmetrics-text"},
-	    [LANDING] = {"/", "text/plain; charset=utf-8", NULL}};
+	    [PAGE] = {"/", "text/html; charset=utf-8", NULL},
+	    [PAGE_JSON] = {"/hour.json", "application/json", NULL}};
 
 	if (!strcmp(daemon->config.listen, "off"))
 		return NULL;
@@ -50,7 +54,6 @@ struct vp_error *vperfd_serve(struct vperfd *daemon)
 	bool tls = web.certificate.text != NULL;
 	vp_web_config_deinit(&web);
 	VP_TRY(error);
-	vp_http_server_put(daemon->server, LANDING, landing, strlen(landing));
 	VPERFD_SAY(tls ? "metrics at https://%s/metrics" : "metrics at http://%s/metrics",
 		   vp_http_server_address(daemon->server));
 	return NULL;
@@ -141,20 +144,58 @@ static uint64_t count_recordings(const vp_history *history)
 	return count;
 }
 
+static const char *open_recording(const struct vperfd *daemon)
+{
+	const char *path = daemon->rotation.open.path;
+
+	return path ? strrchr(path, '/') + 1 : "";
+}
+
+/* A page that does not fit is not replaced. */
+static void publish_page(struct vperfd *daemon, uint64_t now)
+{
+	char host[256] = "";
+	vp_kept_findings findings = {0};
+	uint64_t bad;
+	struct vp_buffer html = {0}, json = {0};
+
+	if (now < daemon->page_at)
+		return;
+	daemon->page_at = now + PAGE_S * 1000000000ULL;
+	gethostname(host, sizeof(host) - 1);
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_kept_findings_read(daemon->config.directory, &findings, &bad);
+	const struct vp_hour_page page = {.hour = &daemon->hour,
+					  .findings = &findings,
+					  .host = host,
+					  .store = daemon->config.directory,
+					  .recording = open_recording(daemon),
+					  .bytes = vp_history_bytes(&daemon->history),
+					  .recordings = count_recordings(&daemon->history),
+					  .realtime = vp_clock_read().realtime};
+	vp_hour_page_html(&page, &html);
+	vp_hour_page_json(&page, &json);
+	vp_http_server_put(daemon->server, PAGE, html.bytes, html.size);
+	vp_http_server_put(daemon->server, PAGE_JSON, json.bytes, json.size);
+	vp_buffer_deinit(&html);
+	vp_buffer_deinit(&json);
+	vp_kept_findings_deinit(&findings);
+}
+
 struct vp_error *vperfd_publish(struct vperfd *daemon)
 {
 	VP_VEC(struct vp_metrics_finding) findings = {0};
 	struct vp_error *error = NULL;
-	const char *path = daemon->rotation.open.path;
 
 	if (!daemon->server)
 		return NULL;
+	publish_page(daemon, vp_clock_monotonic());
 	if (vp_http_server_has_ended(daemon->server))
 		return vp_error_new("the process that serves HTTP has ended");
 	vp_vec_each (&daemon->held, held)
 		vp_vec_push(&findings, ((struct vp_metrics_finding){held->vm, held->rule,
 								    held->percent / 100}));
-	const struct vp_metrics_store store = {.recording = path ? strrchr(path, '/') + 1 : "",
+	const struct vp_metrics_store store = {.recording = open_recording(daemon),
 					       .bytes = vp_history_bytes(&daemon->history),
 					       .recordings = count_recordings(&daemon->history),
 					       .fired = daemon->n_fired,
@@ -170,6 +211,7 @@ struct vp_error *vperfd_publish(struct vperfd *daemon)
 	const struct vp_metrics_self self = {.cpu_ns = cost.cpu_ns,
 					     .memory = cost.memory,
 					     .realtime_ns = vp_clock_read().realtime,
+					     .accounted_ns = daemon->counters.realtime,
 					     .store = &store};
 	for (int format = 0; !error && format < VP_METRICS_FORMATS; format++) {
 		struct vp_buffer text = {0};

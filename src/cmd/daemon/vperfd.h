@@ -16,6 +16,7 @@
 #include "daemon/account_tail.h"
 #include "daemon/daemon_config.h"
 #include "daemon/push_queue.h"
+#include "daemon/recent_hour.h"
 #include "daemon/rotation.h"
 #include "daemon/rules.h"
 #include "serve/http_server.h"
@@ -45,7 +46,10 @@ struct vperfd {
 	struct vp_account_tail tail;
 	struct vp_account second, rules;
 	bool has_second;
+	uint64_t counted_at; /* time of the latest records of vCPUs */
 	struct vp_account_counters counters;
+	struct vp_hour hour;
+	uint64_t page_at;  /* time of the next update of the page */
 	uint64_t rules_at; /* time of the next evaluation */
 	vp_held_rules held;
 	vp_fired_rules fired;

@@ -20,6 +20,7 @@
 #include "daemon/account_tail.h"
 #include "daemon/child.h"
 #include "daemon/daemon_config.h"
+#include "daemon/recent_hour.h"
 #include "daemon/rotation.h"
 #include "daemon/rules.h"
 #include "schema/records.h"
@@ -243,6 +244,24 @@ static void end_rules(struct vperfd *daemon, uint64_t now)
 	daemon->rules_at = now + (daemon->config.rules_ns ? daemon->config.rules_ns : 5 * SECOND);
 }
 
+/* Between two recordings, seconds may pass without records, although the VMs exist. After a while
+ * without records the last VMs have ended, and their counters are dropped. */
+static void count_second(struct vperfd *daemon, uint64_t now)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+
+	if (daemon->has_second) {
+		daemon->counted_at = now;
+		daemon->counters.recording = name_of(daemon->tail.path);
+		daemon->counters.realtime =
+		    clock.realtime - (clock.monotonic - daemon->tail.reached);
+	}
+	if (daemon->has_second || now - daemon->counted_at > VP_TAIL_PATIENCE_S * SECOND)
+		vp_account_counters_add(&daemon->counters, &daemon->second);
+	vp_hour_add(&daemon->hour, &daemon->counters, &daemon->tail.vms,
+		    daemon->has_second ? daemon->counters.realtime : clock.realtime);
+}
+
 void vperfd_watch(struct vperfd *daemon, uint64_t now)
 {
 	watch_flight(daemon, now);
@@ -254,12 +273,7 @@ void vperfd_watch(struct vperfd *daemon, uint64_t now)
 	vp_account_tail_read(&daemon->tail, now);
 	daemon->rules.grade = daemon->tail.grade;
 	daemon->rules.overcommit.pcpus = daemon->tail.pcpus;
-	/* Between two recordings there may be no records for some seconds, although the VMs
-	 * exist. */
-	daemon->counters.recording = name_of(daemon->tail.path);
-	daemon->counters.realtime = vp_clock_read().realtime;
-	if (daemon->has_second)
-		vp_account_counters_add(&daemon->counters, &daemon->second);
+	count_second(daemon, now);
 	vp_account_deinit(&daemon->second);
 	if (now >= daemon->rules_at)
 		end_rules(daemon, now);
@@ -292,6 +306,7 @@ void vperfd_watch_end(struct vperfd *daemon)
 	vp_account_deinit(&daemon->rules);
 	vp_account_tail_deinit(&daemon->tail);
 	vp_account_counters_deinit(&daemon->counters);
+	vp_hour_deinit(&daemon->hour);
 	vp_held_rules_deinit(&daemon->held);
 	vp_vec_deinit(&daemon->fired);
 	forget_job(&daemon->snapshot);

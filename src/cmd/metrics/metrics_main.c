@@ -58,6 +58,7 @@ struct metrics {
 	vp_vms vms;
 	struct vp_account account; /* of the present interval */
 	struct vp_account_counters counters;
+	uint64_t ended; /* CLOCK_MONOTONIC of the end of the latest interval, ns */
 	struct vp_http_server *server;
 };
 
@@ -103,10 +104,12 @@ static uint64_t resident_bytes(void)
 
 static void put_formats(const struct metrics *metrics, struct vp_buffer *texts)
 {
-	const struct vp_metrics_self self = {.cpu_ns = cpu_time_ns(RUSAGE_SELF) +
-						       cpu_time_ns(RUSAGE_CHILDREN),
-					     .memory = resident_bytes(),
-					     .realtime_ns = vp_clock_read().realtime};
+	struct vp_clock_reading clock = vp_clock_read();
+	const struct vp_metrics_self self = {
+	    .cpu_ns = cpu_time_ns(RUSAGE_SELF) + cpu_time_ns(RUSAGE_CHILDREN),
+	    .memory = resident_bytes(),
+	    .realtime_ns = clock.realtime,
+	    .accounted_ns = clock.realtime - (clock.monotonic - metrics->ended)};
 
 	for (int format = 0; format < VP_METRICS_FORMATS; format++)
 		vp_export_metrics(&metrics->counters, &metrics->vms, &self, format, &texts[format]);
@@ -138,6 +141,7 @@ static struct vp_error *end_interval(struct metrics *metrics, struct vp_account_
 {
 	vp_account_init(&metrics->account, &metrics->vms);
 	vp_account_writer_write(writer, now, false);
+	metrics->ended = now;
 	vp_account_counters_add(&metrics->counters, &metrics->account);
 	vp_account_deinit(&metrics->account);
 	if (metrics->server && vp_http_server_has_ended(metrics->server))
