@@ -263,7 +263,9 @@ struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t siz
 		result = vp_new_file_publish(&file);
 	if (file_is_full(result)) {
 		vp_new_file_deinit(&file);
-		result = write_in_place(path, bytes, size);
+		int again = write_in_place(path, bytes, size);
+		/* A file that did not exist has no blocks: the disk is the reason. */
+		result = again == -ENOENT ? result : again;
 	}
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }

@@ -694,6 +694,9 @@ static void test_full_disk(void **state)
 		expect_no_error(vp_file_read("test_base.full", 100, &text));
 		assert_string_equal(vp_buffer_text(&text), "short");
 	}
+	/* A file that does not exist: the disk is the reason. */
+	full_disk = ENOSPC;
+	expect_error(vp_file_publish("test_base.none", "new", 3), "No space left on device");
 	/* Another error is one, and leaves the file as it was. */
 	full_disk = EIO;
 	expect_error(vp_file_publish("test_base.full", "new", 3), "cannot write 'test_base.full'");

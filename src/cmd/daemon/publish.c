@@ -27,6 +27,8 @@ enum { DOCUMENT_ROOM = 64 << 20 };
 enum { PAGE = VP_METRICS_FORMATS, PAGE_JSON, DOCUMENTS };
 /* Seconds between two updates of the last hour. */
 enum { PAGE_S = 5 };
+/* Least seconds between two starts of the process that serves HTTP. */
+enum { SERVE_RETRY_S = 10 };
 
 static struct vp_error *read_web_config(const struct vperfd *daemon, struct vp_web_config *ret)
 {
@@ -144,6 +146,16 @@ static uint64_t count_recordings(const vp_history *history)
 	return count;
 }
 
+/* Starts the process that serves HTTP again if it was killed; clients cannot end it. */
+static struct vp_error *serve_if_ended(struct vperfd *daemon, uint64_t now)
+{
+	if (now < daemon->serve_at || !vp_http_server_has_ended(daemon->server))
+		return NULL;
+	daemon->serve_at = now + SERVE_RETRY_S * 1000000000ULL;
+	vperfd_say("the process that serves HTTP has ended: it is started again");
+	return vperfd_serve_again(daemon);
+}
+
 static const char *open_recording(const struct vperfd *daemon)
 {
 	const char *path = daemon->rotation.open.path;
@@ -186,12 +198,12 @@ struct vp_error *vperfd_publish(struct vperfd *daemon)
 {
 	VP_VEC(struct vp_metrics_finding) findings = {0};
 	struct vp_error *error = NULL;
+	uint64_t now = vp_clock_monotonic();
 
 	if (!daemon->server)
 		return NULL;
-	publish_page(daemon, vp_clock_monotonic());
-	if (vp_http_server_has_ended(daemon->server))
-		return vp_error_new("the process that serves HTTP has ended");
+	VP_TRY(serve_if_ended(daemon, now));
+	publish_page(daemon, now);
 	vp_vec_each (&daemon->held, held)
 		vp_vec_push(&findings, ((struct vp_metrics_finding){held->vm, held->rule,
 								    held->percent / 100}));

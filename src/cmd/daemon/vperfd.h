@@ -58,6 +58,7 @@ struct vperfd {
 	uint64_t flight_retry_at;
 	struct vperfd_job snapshot, samples;
 	struct vp_http_server *server;
+	uint64_t serve_at; /* its process is not started again before that time */
 	struct vp_push_queue pushes;
 	uint64_t spooled, spool_dropped;
 	uint64_t cpu_ns; /* of all processes, as published last */
