@@ -3,10 +3,17 @@
 
 #include <string.h>
 
+#include "base/macros.h"
 #include "schema/event_class.h"
+#include "schema/records.h"
 #include "schema/schema.h"
 
-enum { TIME = sizeof(uint64_t), ID = sizeof(uint16_t), HEADER = TIME + ID };
+enum {
+	TIME = sizeof(uint64_t),
+	ID = sizeof(uint16_t),
+	HEADER = TIME + ID,
+	USUAL_REST = sizeof(struct vp_guest_sample) - TIME /* of the largest sample */
+};
 
 /* Size of a record without its time, of which `left` bytes exist; 0: not a record. */
 static size_t rest_size(const char *rest, size_t left)
@@ -72,23 +79,48 @@ size_t vp_split_size(struct vp_split split, size_t size)
 	return size - (size_t)split.count * (TIME - split.bytes);
 }
 
-bool vp_records_join(struct vp_split split, const char *from, uint64_t begin, char *records,
-		     size_t size)
+/* Copies a few bytes more than `size` where there is room on both sides: a copy of constant size.
+ */
+static VP_INLINE void copy_rest(char *to, const char *from, size_t size, size_t room)
+{
+	if (VP_RARELY(size > USUAL_REST || room < USUAL_REST))
+		memcpy(to, from, size);
+	else
+		memcpy(to, from, USUAL_REST);
+}
+
+/* The same as vp_records_join(), for a constant number of bytes per difference. */
+static VP_INLINE bool join(struct vp_split split, uint32_t bytes, const char *from, uint64_t begin,
+			   char *records, size_t size)
 {
 	const char *differences = from + size - (size_t)split.count * TIME;
-	size_t at = 0;
+	char *to = records, *end = records + size;
 
 	for (uint32_t i = 0; i < split.count; i++) {
 		size_t left = (size_t)(differences - from), rest = rest_size(from, left);
 		if (!rest)
 			return false;
-		for (uint32_t byte = 0; byte < split.bytes; byte++)
-			begin += (uint64_t)(uint8_t)differences[byte * split.count + i]
+		for (uint32_t byte = 0; byte < bytes; byte++)
+			begin += (uint64_t)(uint8_t)differences[byte * (size_t)split.count + i]
 				 << (8 * byte);
-		memcpy(records + at, &begin, TIME);
-		memcpy(records + at + TIME, from, rest);
+		memcpy(to, &begin, TIME);
+		/* All that is left of the records also fits into the rest of `records`. */
+		copy_rest(to + TIME, from, rest, left);
 		from += rest;
-		at += TIME + rest;
+		to += TIME + rest;
 	}
-	return at == size;
+	return to == end;
+}
+
+bool vp_records_join(struct vp_split split, const char *from, uint64_t begin, char *records,
+		     size_t size)
+{
+	switch (split.bytes) {
+	case 2:
+		return join(split, 2, from, begin, records, size);
+	case 3:
+		return join(split, 3, from, begin, records, size);
+	default:
+		return join(split, split.bytes, from, begin, records, size);
+	}
 }
