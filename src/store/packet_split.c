@@ -81,9 +81,9 @@ size_t vp_split_size(struct vp_split split, size_t size)
 
 /* Copies a few bytes more than `size` where there is room on both sides: a copy of constant size.
  */
-static VP_INLINE void copy_rest(char *to, const char *from, size_t size, size_t room)
+static VP_INLINE void copy_rest(char *to, const char *from, size_t size, size_t left)
 {
-	if (VP_RARELY(size > USUAL_REST || room < USUAL_REST))
+	if (VP_RARELY(size > USUAL_REST || left < USUAL_REST))
 		memcpy(to, from, size);
 	else
 		memcpy(to, from, USUAL_REST);
