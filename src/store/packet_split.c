@@ -79,8 +79,7 @@ size_t vp_split_size(struct vp_split split, size_t size)
 	return size - (size_t)split.count * (TIME - split.bytes);
 }
 
-/* Copies a few bytes more than `size` where there is room on both sides: a copy of constant size.
- */
+/* Copies at least `size` of the `left` bytes. A copy of constant size is faster. */
 static VP_INLINE void copy_rest(char *to, const char *from, size_t size, size_t left)
 {
 	if (VP_RARELY(size > USUAL_REST || left < USUAL_REST))
