@@ -44,7 +44,7 @@ AMD64 = Arch(
 # pauth-impdef: a hash that costs the emulator little in place of the architecture's.
 ARM64 = Arch(
     "arm64", "aarch64-linux-gnu",
-    {"generic": "linux-image-arm64", "cloud": "linux-image-cloud-arm64"},
+    {"generic": "linux-image-arm64", "cloud": "linux-image-cloud-arm64", "16k": "linux-image-arm64-16k"},
     "qemu-system-aarch64", "qemu-system-arm",
     ("-M", "virt,virtualization=on,gic-version=3"), ("-M", "virt,gic-version=host"),
     "max,pauth-impdef=on", "host", "ttyAMA0", build="build-arm64",

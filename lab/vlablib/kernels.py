@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .arch import AMD64, Arch
-from .common import LabError, cache_dir, need_program, publish, say
+from .common import LabError, cache_dir, need_program, publish, say, UsageError
 from .debian import PrivateApt, place_name
 
-FLAVOURS = ("generic", "cloud")
+FLAVOURS = ("generic", "cloud")  # of every suite and architecture
+ALL_FLAVOURS = (*FLAVOURS, "16k")  # its pages: 64-bit Arm, from trixie on
 
 
 @dataclass
@@ -100,6 +101,9 @@ def _unpack(debs, place, arch):
 def get(suite, flavour, refresh=False, arch=AMD64):
     """The kernel of a suite; from the cache when it is there and no refresh is asked for."""
     place = cache_dir("kernels") / place_name(f"{suite}-{flavour}", arch)
+
+    if flavour not in arch.kernels:
+        raise UsageError(f"there is no kernel of flavour '{flavour}' for {arch.name}")
 
     def fill(work):
         say(f"fetching the {flavour} kernel of {suite} for {arch.name}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from .arch import ARCHES
 from .common import REPO, UsageError
 from .debian import SUITES
-from .kernels import FLAVOURS
+from .kernels import ALL_FLAVOURS
 
 VENDORS = ("amd", "intel")
 HYPERVISORS = ("kvm", "xen")
@@ -144,7 +144,7 @@ HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor"
              "memory": _count, "icount": _yes_no, "pmu": _pmu, "caches": _caches, "kaslr": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
-              "flavour": _one_of(*FLAVOURS), "agent": _yes_no, "truth": _yes_no,
+              "flavour": _one_of(*ALL_FLAVOURS), "agent": _yes_no, "truth": _yes_no,
               "kallsyms": _yes_no, "kvm": _yes_no, "autostart": _yes_no, "start": _seconds, "stop": _seconds,
               "kill": _seconds, "append": str, "cpu": str, "qemu": str,
               "type": _one_of(*TYPES), "weight": _count, "cap": _count}

@@ -434,6 +434,8 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, names, nVHE", NAMES.format(host="bookworm append=kvm-arm.mode=nvhe", guest=""), names_of_guests),
         ("64-bit Arm, names, pKVM", NAMES.format(host="sid append=kvm-arm.mode=protected", guest=""), names_of_guests),
         ("64-bit Arm, names, host and guest sid", NAMES.format(host="sid", guest="kernel=sid"), names_of_guests),
+        ("64-bit Arm, names, pages of 16 KiB", NAMES.format(host="sid", guest="kernel=sid flavour=16k"), names_of_guests),
+        ("64-bit Arm, chains, pages of 16 KiB", CHAINS.format(host="sid", guest="kernel=sid flavour=16k"), chains_of_guest),
         ("64-bit Arm, chains, host and guest sid", CHAINS.format(host="sid", guest="kernel=sid"), chains_of_guest),
         ("64-bit Arm, chains", CHAINS.format(host="bookworm", guest=""), chains_of_guest),
         ("64-bit Arm, chains, host and guest trixie", CHAINS.format(host="trixie", guest="kernel=trixie"), chains_of_guest),
