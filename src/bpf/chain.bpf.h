@@ -421,7 +421,7 @@ static __always_inline void find_python_frames(struct chain_maker *maker)
 						 ? find_interpreter(maker->pid, maker->guest_pid)
 						 : 0;
 
-	if (interpreter && interpreter->is_python &&
+	if (interpreter && interpreter->kind == VP_INTERPRETER_PYTHON &&
 	    python_begin(maker->pid, maker->guest_pid, maker->guest_tid, maker->vm, maker->root))
 		put_python_frames();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads the method that an interpreter in a guest executes at a sample. HotSpot's interpreter keeps
- * it at a fixed offset from the frame pointer. In Python, the thread's state leads to its frames,
- * and these to their code objects. The processes, the ranges of their interpreters, and the threads
- * are set by user space.
+ * it at a fixed offset from the frame pointer. V8 does so with the function, also in compiled code.
+ * In Python, the thread's state leads to its frames, and these to their code objects. The
+ * processes, the ranges of their interpreters, and the threads are set by user space.
  */
 #ifndef VP_BPF_INTERPRETER_BPF_H
 #define VP_BPF_INTERPRETER_BPF_H
@@ -51,8 +51,8 @@ static __always_inline struct vp_interpreter *find_interpreter(__u32 pid, __u32 
 /* Empty frames before the innermost one that has a function. */
 enum { MOST_EMPTY_FRAMES = 2 };
 
-/* A walk over the frames of a Python thread, in the pCPU's own memory: older kernels limit the
- * stack of nested functions to 512 bytes. */
+/* A walk over the frames of a Python thread, or over the data of V8's innermost frame, in the
+ * pCPU's own memory: older kernels limit the stack of nested functions to 512 bytes. */
 struct python_walk {
 	struct vp_interpreted_layout layout;
 	__u64 root;
@@ -173,8 +173,55 @@ static __always_inline __u64 python_code(void)
 	return 0;
 }
 
-/* The method or code object of the innermost frame; 0: unknown. Inline: older kernels limit the
- * stack of nested functions to 512 bytes. */
+/* Whether the word is a pointer to an object of V8's: its lowest bits are 01. */
+static __always_inline bool is_v8_object(__u64 word)
+{
+	return (word & 3) == 1;
+}
+
+/* Goes from the frame pointer of V8's innermost frame to its SharedFunctionInfo, walk->code; 0: not
+ * a frame of JavaScript. Then walk->frame is the next one, or 0. */
+__noinline int v8_function(void)
+{
+	struct python_walk *walk = python_walk();
+
+	if (!walk || !read_python_word(walk, walk->frame - walk->layout.context_below, &walk->word))
+		return 0;
+	if (!is_v8_object(walk->word)) {
+		if (!read_python_word(walk, walk->frame, &walk->frame))
+			walk->frame = 0;
+		return 0;
+	}
+	if (!read_python_word(walk, walk->frame - walk->layout.function_below, &walk->word) ||
+	    !is_v8_object(walk->word) ||
+	    !read_python_word(walk, walk->word - 1 + walk->layout.shared, &walk->code) ||
+	    !is_v8_object(walk->code))
+		return 0;
+	walk->code--;
+	return 1;
+}
+
+/* The SharedFunctionInfo of the innermost frame; 0: unknown. */
+static __always_inline __u64 v8_shared(const struct vp_interpreter *interpreter, __u32 vm,
+				       __u64 root, __u64 frame)
+{
+	struct python_walk *walk = python_walk();
+
+	if (!walk)
+		return 0;
+	walk->layout = interpreter->layout;
+	walk->vm = vm;
+	walk->root = root;
+	walk->frame = frame;
+	walk->page = 1; /* none */
+	/* A builtin may have a frame of its own. */
+	if (v8_function() || (walk->frame != frame && walk->frame && v8_function()))
+		return walk->code;
+	return 0;
+}
+
+/* The method, code object or SharedFunctionInfo of the innermost frame; 0: unknown. Inline: older
+ * kernels limit the stack of nested functions to 512 bytes. */
 static __always_inline __u64 interpreted_method(const struct vp_interpreter *interpreter,
 						struct kvm_vcpu *vcpu, __u32 pid, __u32 number,
 						__u32 tgid, __u32 tid, __u64 root)
@@ -185,10 +232,12 @@ static __always_inline __u64 interpreted_method(const struct vp_interpreter *int
 
 	if (!identity || !root)
 		return 0;
-	if (interpreter->is_python)
+	if (interpreter->kind == VP_INTERPRETER_PYTHON)
 		return python_begin(pid, tgid, tid, identity->vm, root) ? python_code() : 0;
 	if (!read_frame_pointer(vcpu, &word) || word & (sizeof(word) - 1))
 		return 0;
+	if (interpreter->kind == VP_INTERPRETER_V8)
+		return v8_shared(interpreter, identity->vm, root, word);
 	hva = hva_of_va(identity->vm, root, word - METHOD_BELOW_FRAME);
 	if (!hva || bpf_probe_read_user(&word, sizeof(word), (void *)hva))
 		return 0;

@@ -60,21 +60,27 @@ struct vp_ring {
 /* Maximum numbers of guest processes with an interpreter, and of Python threads. */
 enum { VP_INTERPRETERS = 1024, VP_INTERPRETED_THREADS = 8192 };
 
-/* How frames of Python code are found from a thread state: offsets of members, as in struct
- * vp_python_layout. */
+/* How functions are found. Python: offsets of members, from a thread state on, as in struct
+ * vp_python_layout. V8: the distances of the context and of the function below the frame pointer,
+ * and the offset of the function's SharedFunctionInfo. */
 struct vp_interpreted_layout {
 	__u32 native_id, frame, frame_in, code, previous, owner;
 	__u32 entry_value, entry_is_empty;
+	__u32 context_below, function_below, shared;
+	__u32 reserved;
 };
 /* Value of frame_in: the thread state refers to the frame itself. */
 #define VP_INTERPRETED_DIRECT 0xffffu
 
+enum vp_interpreter_kind { VP_INTERPRETER_JAVA, VP_INTERPRETER_PYTHON, VP_INTERPRETER_V8 };
+
 /* Address ranges of an interpreter's code: samples there count as the function that it executes.
- * With stacks it is the second range, as other functions have their callers. */
+ * Python: with stacks it is the second range, as other functions have their callers. V8: both
+ * ranges, of compiled code and of V8's own, which includes the interpreter. */
 struct vp_interpreter {
 	__u64 low, high;
 	__u64 loop_low, loop_high;
-	__u32 is_python;
+	__u32 kind; /* enum vp_interpreter_kind */
 	__u32 reserved;
 	struct vp_interpreted_layout layout;
 };

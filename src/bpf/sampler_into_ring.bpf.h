@@ -100,10 +100,13 @@ static __always_inline __u64 method_of_sample(struct kvm_vcpu *vcpu, __u32 pid, 
 {
 	struct vp_interpreter *interpreter = find_interpreter(pid, current->tgid);
 
-	if (!interpreter || words->ip < interpreter->low || words->ip >= interpreter->high)
+	if (!interpreter)
 		return 0;
-	if (with_chains && interpreter->is_python &&
-	    (words->ip < interpreter->loop_low || words->ip >= interpreter->loop_high))
+	bool in_first = words->ip >= interpreter->low && words->ip < interpreter->high;
+	bool in_second = words->ip >= interpreter->loop_low && words->ip < interpreter->loop_high;
+	if (interpreter->kind == VP_INTERPRETER_V8 ? !in_first && !in_second : !in_first)
+		return 0;
+	if (with_chains && interpreter->kind == VP_INTERPRETER_PYTHON && !in_second)
 		return 0;
 	return interpreted_method(interpreter, vcpu, pid, number, current->tgid, current->tid,
 				  words->as_root);

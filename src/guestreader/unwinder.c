@@ -29,9 +29,11 @@ enum {
 	LARGEST_VDSO = 64 << 10,
 	/* Work limit per second in units of a DWARF instruction (about 5 ns), and cost of other
 	 * work. */
-	WORK_PER_SECOND = 8 << 20,
+	WORK_PER_SECOND = 32 << 20,
 	WORK_OF_ROW = 64,
-	WORK_OF_READ = 400, /* of guest memory, through page tables */
+	WORK_OF_READ = 400,  /* of guest memory, through page tables */
+	WORK_OF_PAGE = 1000, /* the same, a whole page */
+	PAGES = 8,           /* cached for a stack */
 	WORK_OF_MAPPING = 1000,
 	WORK_OF_FILE = 1 << 13,
 };
@@ -57,6 +59,12 @@ struct process {
 	VP_VEC(struct unwinder_mapping) mappings; /* sorted by address */
 };
 
+/* A page of the process, read while a stack is unwound. */
+struct unwinder_page {
+	uint64_t address; /* 1: none */
+	char bytes[VP_GUEST_PAGE];
+};
+
 struct vp_guest_unwinder {
 	struct vp_unwind_tables *tables;
 	VP_VEC(struct process) processes;
@@ -65,6 +73,8 @@ struct vp_guest_unwinder {
 	struct vp_guest_lines lines;
 	uint64_t second;
 	uint32_t work;
+	struct unwinder_page pages[PAGES]; /* of the stack that is being unwound … */
+	unsigned n_pages;                  /* … and the number of them that were read */
 };
 
 struct vp_guest_unwinder *vp_guest_unwinder_new(void)
@@ -325,19 +335,47 @@ static const struct unwinder_mapping *unwinder_mapping_of(struct unwinding *unwi
 	return mapping;
 }
 
-/* Reads guest memory in its present state: code, and the stack outside the copy. */
-static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes, size_t size)
+/* Reads guest memory in its present state, through page tables. */
+static bool read_view(struct unwinding *unwinding, uint64_t address, void *bytes, size_t size)
 {
 	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
 	struct vp_guest_view view = view_of(unwinding->kernel, unwinding->process);
 
-	if (!spend(unwinder, WORK_OF_READ))
-		return false;
 	if (!unwinding->has_lines)
 		vp_guest_lines_begin(&unwinder->lines, unwinding->kernel->view.memory);
 	unwinding->has_lines = true;
 	view.memory = &unwinder->lines.memory;
 	return view.root && (int64_t)address > 0 && vp_guest_view_read(&view, address, bytes, size);
+}
+
+static struct unwinder_page *cached_page(struct vp_guest_unwinder *unwinder, uint64_t address)
+{
+	for (unsigned i = 0; i < PAGES; i++)
+		if (unwinder->pages[i].address == address)
+			return &unwinder->pages[i];
+	return NULL;
+}
+
+/* Reads code, or the stack outside the copy. Outer frames are near each other: a page is read
+ * once. */
+static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes, size_t size)
+{
+	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
+	uint64_t start = address & ~(VP_GUEST_PAGE - 1ULL), at = address - start;
+	struct unwinder_page *page = cached_page(unwinder, start);
+
+	if (size > VP_GUEST_PAGE - at)
+		return spend(unwinder, WORK_OF_READ) && read_view(unwinding, address, bytes, size);
+	if (!page) {
+		page = &unwinder->pages[unwinder->n_pages++ % PAGES];
+		page->address = 1;
+		if (!spend(unwinder, WORK_OF_PAGE) ||
+		    !read_view(unwinding, start, page->bytes, sizeof(page->bytes)))
+			return false;
+		page->address = start;
+	}
+	memcpy(bytes, page->bytes + at, size);
+	return true;
 }
 
 static bool unwinder_read(void *context, uint64_t address, void *bytes, size_t size)
@@ -353,6 +391,14 @@ static bool unwinder_read(void *context, uint64_t address, void *bytes, size_t s
 	if (!mapping_among(unwinding->process, address))
 		unwinding->read_later = true;
 	return read_now(unwinding, address, bytes, size);
+}
+
+/* The vDSO has no file either, and is part of the kernel. */
+static bool unwinder_is_generated(void *context, uint64_t address)
+{
+	const struct unwinder_mapping *mapping = unwinder_mapping_of(context, address);
+
+	return mapping && !mapping->file && mapping->table == VP_NO_UNWIND_TABLE;
 }
 
 static bool unwinder_is_code(void *context, uint64_t address)
@@ -395,7 +441,7 @@ static enum vp_cfi_result unwinder_find(void *context, uint64_t address, struct 
 }
 
 void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
-			   struct vp_stack_job *job)
+			   const struct vp_frame_namer *namer, struct vp_stack_job *job)
 {
 	const struct vp_user_stack *stack = &job->stack;
 	struct vp_user_registers registers = {.known = stack->known};
@@ -414,12 +460,17 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 				      .stack = stack};
 	if (!unwinding.process->mappings.count)
 		return;
+	for (unsigned i = 0; i < PAGES; i++)
+		unwinder->pages[i].address = 1;
 	memcpy(registers.value, stack->registers, sizeof(registers.value));
 	const struct vp_user_program program = {.read = unwinder_read,
 						.find = unwinder_find,
+						.is_generated = unwinder_is_generated,
 						.is_code = unwinder_is_code,
 						.context = &unwinding};
 	vp_user_chain_make(&program, &registers, &chain);
+	if (namer)
+		namer->name(namer->context, &program, job, &chain);
 	job->end = (uint16_t)chain.end;
 	job->flags = (chain.by_table ? VP_CHAIN_BY_TABLES : 0) |
 		     (unwinding.read_later ? VP_CHAIN_READ_LATER : 0);

@@ -6,13 +6,21 @@
 
 #include "guestmem/kernel/kernel.h"
 #include "guestreader/stack_job.h"
+#include "unwind/user_chain.h"
 
 struct vp_guest_unwinder;
 
+/* Frames of language runtimes: replaces addresses of a chain by those of functions. */
+struct vp_frame_namer {
+	void (*name)(void *context, const struct vp_user_program *program,
+		     const struct vp_stack_job *job, struct vp_user_chain *chain);
+	void *context;
+};
+
 struct vp_guest_unwinder *vp_guest_unwinder_new(void);
 void vp_guest_unwinder_free(struct vp_guest_unwinder *unwinder);
-/* Unwinds the job's stack, and writes its reply. */
+/* Unwinds the job's stack, and writes its reply. `namer`, unless NULL, is called before. */
 void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
-			   struct vp_stack_job *job);
+			   const struct vp_frame_namer *namer, struct vp_stack_job *job);
 
 #endif

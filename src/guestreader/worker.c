@@ -25,9 +25,12 @@
 #include "guestreader/interpreted.h"
 #include "guestreader/stack_job.h"
 #include "guestreader/unwinder.h"
+#include "guestreader/v8_frames.h"
 #include "maps/format.h"
+#include "schema/chain_end.h"
 #include "schema/interval.h"
 #include "schema/user_stack.h"
+#include "unwind/user_chain.h"
 
 enum {
 	LONGEST_REQUEST = 256,
@@ -367,15 +370,34 @@ static void put_interpreted(struct worker *worker, struct vp_stack_job *job)
 				      job->stack.time);
 }
 
+/* Replaces addresses in V8's code by functions of JavaScript, and looks up their names. */
+static void worker_put_v8(void *context, const struct vp_user_program *program,
+			  const struct vp_stack_job *job, struct vp_user_chain *chain)
+{
+	struct worker *worker = context;
+	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(worker->dump);
+	uint32_t tgid = job->stack.guest_pid;
+	uint64_t functions[VP_CHAIN_FRAMES];
+	struct vp_guest_v8_code code;
+
+	if (!vp_guest_runtimes_v8(runtimes, tgid, &code))
+		return;
+	unsigned count = vp_v8_frames_put(&code, program, chain, functions);
+	if (count)
+		vp_guest_runtimes_hit_methods(runtimes, &worker->kernel, tgid, functions, count,
+					      job->stack.time);
+}
+
 /* Unwinds a copy of the job, so that the other side reads only the result. */
 static void unwind_one(struct worker *worker, struct vp_stack_job *to)
 {
+	const struct vp_frame_namer namer = {worker_put_v8, worker};
 	struct vp_stack_job *job = &worker->job;
 
 	*job = *to;
 	job->count = 0;
 	if (worker->found) {
-		vp_guest_unwinder_run(worker->unwinder, &worker->kernel, job);
+		vp_guest_unwinder_run(worker->unwinder, &worker->kernel, &namer, job);
 		put_interpreted(worker, job);
 	}
 	to->end = job->end;

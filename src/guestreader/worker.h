@@ -27,6 +27,9 @@
  *                                         and of the eval loop; offsets as in struct
  *                                         vp_python_layout
  *       thread TGID TID STATE NATIVE      a thread of it: address of its state, native id
+ *       v8 TGID LOW HIGH LOW HIGH OFFSET…  a process with V8: ranges of generated code and of V8's
+ *                                         own; distances of context and function below the frame
+ *                                         pointer, offset of JSFunction::shared
  *       starting                          a runtime without code so far: repeat soon
  *   see PLACE TGID TIME                   read that task's mappings now; no reply
  *   hit TGID ADDR TIME                    a sample in generated code; no reply

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "runtime/code_names.h"
 
+/* Size of the address range of a function's name; the data at the address is larger. */
+enum { FUNCTION_BYTES = 16 };
+/* Maximum age of a name before the function's identity is compared again: the address may have been
+ * reused. */
+#define COMPARE_NS 100000000ULL
+
 void vp_code_names_deinit(struct vp_code_names *names)
 {
 	vp_vec_deinit(&names->births);
@@ -8,7 +14,7 @@ void vp_code_names_deinit(struct vp_code_names *names)
 	vp_intern_deinit(&names->texts);
 }
 
-struct vp_code_birth *vp_code_names_at(struct vp_code_names *names, uint64_t addr)
+static struct vp_code_birth *code_names_at(struct vp_code_names *names, uint64_t addr)
 {
 	const uint32_t *latest = vp_map_find(&names->latest, addr);
 
@@ -18,7 +24,7 @@ struct vp_code_birth *vp_code_names_at(struct vp_code_names *names, uint64_t add
 struct vp_code_birth *vp_code_names_known(struct vp_code_names *names, uint64_t addr,
 					  uint64_t identity)
 {
-	struct vp_code_birth *birth = vp_code_names_at(names, addr);
+	struct vp_code_birth *birth = code_names_at(names, addr);
 
 	return birth && birth->identity == identity ? birth : NULL;
 }
@@ -58,4 +64,44 @@ bool vp_code_names_add_named(struct vp_code_names *names, struct vp_code_birth *
 
 	names->failed += !added;
 	return added;
+}
+
+bool vp_code_names_lately(struct vp_code_names *names, uint64_t addr, uint64_t time_ns)
+{
+	struct vp_code_birth *birth = code_names_at(names, addr);
+
+	if (!birth || time_ns >= birth->checked_ns + COMPARE_NS || time_ns < birth->from_ns)
+		return false;
+	vp_code_names_again(names, birth, time_ns);
+	return true;
+}
+
+bool vp_code_names_see(struct vp_code_names *names, const struct vp_code_source *source,
+		       uint64_t addr, uint64_t time_ns)
+{
+	struct vp_code_birth birth = {.addr = addr,
+				      .size = FUNCTION_BYTES,
+				      .from_ns = time_ns,
+				      .last_ns = time_ns,
+				      .checked_ns = time_ns};
+	struct vp_buffer name = {0};
+
+	if (vp_code_names_lately(names, addr, time_ns))
+		return true;
+	if (!source->identity(source->context, addr, &birth.identity)) {
+		names->failed++;
+		return false;
+	}
+	struct vp_code_birth *known = vp_code_names_known(names, addr, birth.identity);
+	if (known) {
+		vp_code_names_again(names, known, time_ns);
+		known->checked_ns = time_ns > known->checked_ns ? time_ns : known->checked_ns;
+		return true;
+	}
+	bool done = vp_code_names_add_named(
+	    names, &birth,
+	    source->name(source->context, addr, &name) ? vp_buffer_text(&name) : NULL);
+
+	vp_buffer_deinit(&name);
+	return done;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "runtime/characters.h"
 
 enum {
 	MAX_INTERPRETERS = 64,
@@ -246,33 +247,6 @@ bool vp_python_code_identity(struct vp_python *python, uint64_t code, uint64_t *
 	return true;
 }
 
-/* Appends a character in UTF-8. Replaces control characters and surrogates: in file names, Python
- * encodes bytes that are not valid UTF-8 as lone surrogates. */
-static void put_character(struct vp_buffer *text, uint32_t c)
-{
-	char bytes[4];
-	size_t size = 0;
-
-	if (c < ' ' || (c >= 0x7f && c < 0xa0) || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
-		c = '?';
-	if (c < 0x80) {
-		bytes[size++] = (char)c;
-	} else if (c < 0x800) {
-		bytes[size++] = (char)(0xc0 | c >> 6);
-	} else {
-		if (c < 0x10000) {
-			bytes[size++] = (char)(0xe0 | c >> 12);
-		} else {
-			bytes[size++] = (char)(0xf0 | c >> 18);
-			bytes[size++] = (char)(0x80 | (c >> 12 & 0x3f));
-		}
-		bytes[size++] = (char)(0x80 | (c >> 6 & 0x3f));
-	}
-	if (c >= 0x80)
-		bytes[size++] = (char)(0x80 | (c & 0x3f));
-	vp_buffer_append(text, bytes, size);
-}
-
 /* Bits of PyASCIIObject.state in 3.11 to 3.13. Kind: size of a character. Compact: the characters
  * follow the struct. */
 enum { STATE_KIND_SHIFT = 2, STATE_KIND_MASK = 7, STATE_COMPACT = 1 << 5, STATE_ASCII = 1 << 6 };
@@ -305,7 +279,7 @@ static bool put_text(struct vp_python *python, uint64_t object, uint64_t most,
 	for (uint64_t i = 0; i < most; i++) {
 		uint32_t c = 0;
 		memcpy(&c, bytes + i * size, size);
-		put_character(text, c);
+		vp_put_character(text, c);
 	}
 	return true;
 }

@@ -42,7 +42,7 @@
 	      "32 VM not selected by --vm: ip and as_root are 0, "                                 \
 	      "128 guest_pid and guest_tid are known, by the guest's memory, "                     \
 	      "512 at a VM exit for an interrupt, by the hypervisor's trace, "                     \
-	      "1024 ip is the address of the Java method or Python function that was interpreted") \
+	      "1024 ip is the address of a Java method, or of a Python or JavaScript function")    \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \

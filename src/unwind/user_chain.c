@@ -148,10 +148,14 @@ static bool is_at_signal_return(const struct walk *walk)
 	uint64_t ip = walk->now.value[VP_DWARF_RIP];
 	uint8_t code[sizeof(long_form)];
 
-	return (program->read(program->context, ip, code, sizeof(long_form)) &&
-		!memcmp(code, long_form, sizeof(long_form))) ||
-	       (program->read(program->context, ip, code, sizeof(short_form)) &&
-		!memcmp(code, short_form, sizeof(short_form)));
+	if (program->is_generated && program->is_generated(program->context, ip))
+		return false;
+	if (program->read(program->context, ip, code, sizeof(long_form)))
+		return !memcmp(code, long_form, sizeof(long_form)) ||
+		       !memcmp(code, short_form, sizeof(short_form));
+	/* At the end of the code only the short form fits. */
+	return program->read(program->context, ip, code, sizeof(short_form)) &&
+	       !memcmp(code, short_form, sizeof(short_form));
 }
 
 /* RSP points to struct ucontext, which has the registers: struct sigcontext_64 of
@@ -281,20 +285,31 @@ static bool is_frame(struct walk *walk)
 	       fail(walk, VP_CHAIN_BAD_TABLE);
 }
 
+/* Appends the frame that the walk is at. */
+static void chain_add(struct walk *walk)
+{
+	struct vp_user_chain *ret = walk->ret;
+	uint64_t ip = walk->now.value[VP_DWARF_RIP];
+
+	/* The first address is not marked: it is an instruction in any case. */
+	ret->ips[ret->count] = ip + (ret->count && walk->exact);
+	ret->fps[ret->count++] = is_known(walk, VP_DWARF_RBP) ? walk->now.value[VP_DWARF_RBP] : 0;
+}
+
 void vp_user_chain_make(const struct vp_user_program *program, const struct vp_user_registers *from,
 			struct vp_user_chain *ret)
 {
 	struct walk walk = {.program = program, .now = *from, .exact = true, .ret = ret};
 
-	ret->ips[0] = from->value[VP_DWARF_RIP];
-	ret->count = 1;
+	ret->count = 0;
 	ret->by_table = 0;
+	chain_add(&walk);
 	ret->end = VP_CHAIN_TOO_DEEP;
 	while (ret->count < VP_CHAIN_FRAMES) {
 		if (!step(&walk) || !is_frame(&walk)) {
 			ret->end = walk.end;
 			return;
 		}
-		ret->ips[ret->count++] = walk.now.value[VP_DWARF_RIP] + walk.exact;
+		chain_add(&walk);
 	}
 }

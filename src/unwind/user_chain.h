@@ -21,6 +21,8 @@ struct vp_user_program {
 	 */
 	enum vp_cfi_result (*find)(void *context, uint64_t address, struct vp_cfi_row *row,
 				   struct vp_slice *expressions);
+	/* Whether the address is in code that the program generated; NULL: never. */
+	bool (*is_generated)(void *context, uint64_t address);
 	/* Whether the address is in executable memory. */
 	bool (*is_code)(void *context, uint64_t address);
 	void *context;
@@ -31,7 +33,8 @@ struct vp_user_chain {
 	 * signal interrupted: the address of the instruction's second byte. */
 	uint64_t ips[VP_CHAIN_FRAMES];
 	uint32_t count;
-	uint32_t by_table; /* frames whose caller was found by an unwind table */
+	uint64_t fps[VP_CHAIN_FRAMES]; /* RBP in each frame; 0: unknown */
+	uint32_t by_table;             /* frames whose caller was found by an unwind table */
 	enum vp_chain_end end;
 };
 

@@ -77,6 +77,30 @@ static void test_python(void **state)
 	vp_guest_hits_deinit(&hits);
 }
 
+static void test_v8(void **state)
+{
+	static struct vp_guest_hits hits;
+
+	(void)state;
+	expect_no_error(parse("v8 1f 7000 8000 4100 4200 8 10 20\n", &hits.runtimes));
+	assert_int_equal(hits.runtimes.count, 1);
+	const struct vp_guest_runtime *v8 = &hits.runtimes.at[0];
+	assert_int_equal(v8->kind, VP_RUNTIME_V8);
+	assert_int_equal(v8->tgid, 0x1f);
+	assert_int_equal(v8->low, 0x7000);
+	assert_int_equal(v8->high, 0x8000);
+	assert_int_equal(v8->interpreter_low, 0x4100);
+	assert_int_equal(v8->interpreter_high, 0x4200);
+	assert_int_equal(v8->v8.context_below, 8);
+	assert_int_equal(v8->v8.function_below, 0x10);
+	assert_int_equal(v8->v8.shared, 0x20);
+	/* Functions are read at the sample; addresses of code have no names. */
+	assert_false(vp_guest_hits_has_code(&hits, 0x1f, 0x7100));
+	expect_error(parse("v8 1f 7000 8000 4100 4200 8 10\n", &hits.runtimes), "malformed");
+	expect_error(parse("v9 1f 7000 8000 4100 4200 8 10 20\n", &hits.runtimes), "malformed");
+	vp_guest_hits_deinit(&hits);
+}
+
 static void test_requests(void **state)
 {
 	static struct vp_guest_hits hits;
@@ -132,9 +156,8 @@ static void test_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_runtimes),
-	    cmocka_unit_test(test_python),
-	    cmocka_unit_test(test_requests),
+	    cmocka_unit_test(test_runtimes), cmocka_unit_test(test_python),
+	    cmocka_unit_test(test_v8),       cmocka_unit_test(test_requests),
 	    cmocka_unit_test(test_limits),
 	};
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Java processes of a guest: found by their library, named from their memory, written as map text.
- */
+/* Java, Python and Node.js processes of a guest: found by their library, named from their memory,
+ * written as map text. */
 #include "built_java.h"
 
 #include "opened_guest.h"
 #include "python_memory.h"
+#include "v8_memory.h"
 
 #include <sys/mman.h>
 
@@ -381,14 +382,107 @@ static void test_python_that_lies(void **state)
 	vp_buffer_deinit(&text);
 }
 
+static struct v8_memory v8;
+
+static void watch_v8(struct watched *watched, const char *library, unsigned version)
+{
+	struct built_export exports[VP_V8_SYMBOLS];
+	unsigned count = 0;
+
+	*watched = (struct watched){.dump = vp_guest_dump_new()};
+	built_kernel(&guest, BUILT_NEW);
+	v8_memory_make(&v8, version);
+	for (unsigned i = 0; i < VP_V8_SYMBOLS; i++)
+		if (v8.symbols[i])
+			exports[count++] =
+			    (struct built_export){vp_v8_symbol_name(i), v8.symbols[i], 4};
+	java_memory_make(&java.memory, JAVA_25);
+	memcpy(java.memory.bytes, v8.bytes, sizeof(v8.bytes));
+	built_process_with(&guest, TGID, library, exports, count, &java);
+	open_kernel(&watched->opened);
+	vp_guest_dump_keep(watched->dump, &watched->opened.kernel);
+}
+
+static void test_v8(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+	struct vp_guest_v8_code code;
+	const uint64_t functions[] = {v8_shared_at(0), v8_shared_at(1)};
+
+	(void)state;
+	watch_v8(&watched, "libnode.so.108", V8_OLD);
+	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(watched.dump);
+	assert_false(vp_guest_runtimes_v8(runtimes, TGID, &code));
+	see(&watched);
+	/* The process has no generated code so far. */
+	expect_list(&watched, "v8 7 0 0 7f0000100000 7f0000300000 8 10 18\n");
+	assert_true(vp_guest_runtimes_v8(runtimes, TGID, &code));
+	assert_int_equal(code.blob_low, V8_BASE + 0x100000);
+	assert_int_equal(code.layout->function_below, 16);
+	vp_guest_runtimes_hit_methods(runtimes, &watched.opened.kernel, TGID, functions, 2, 500);
+	hit(&watched, v8_shared_at(2), 700); /* nothing of Java's */
+	finish(&watched, &text);
+	expect_text(&text, "\nj 0 7f0000001200 10 JS:Class.m\xc3\xa9thode%20/app/main.js 500\n",
+		    true);
+	expect_text(&text, "\nj 0 7f0000001240 10 JS:(anonymous)%20/app/main.js:@42 500\n", true);
+	expect_text(&text, "7f0000001280", false);
+	expect_text(&text, "\nn ", false);
+	vp_buffer_deinit(&text);
+}
+
+static void test_v8_that_lies(void **state)
+{
+	struct watched watched;
+	struct vp_buffer text;
+	const uint64_t functions[] = {v8_shared_at(0), 0x123456789abcd8};
+
+	(void)state;
+	watch_v8(&watched, "node", V8_NEW);
+	v8_put_type(&v8, V8_AT_SHARED, V8_TYPE_SCRIPT);
+	v8_put(&v8, V8_AT_BLOB + 8, UINT32_MAX, 4);
+	memcpy(java.memory.bytes, v8.bytes, sizeof(v8.bytes));
+	look_again(&watched);
+	see(&watched);
+	expect_list(&watched, "v8 7 0 0 0 0 8 10 20\n");
+	vp_guest_runtimes_hit_methods(vp_guest_dump_runtimes(watched.dump), &watched.opened.kernel,
+				      TGID, functions, 2, 500);
+	finish(&watched, &text);
+	expect_text(&text,
+		    "\nn JavaScript:%202%20times,%20a%20function%20had%20no%20name%20(1%20"
+		    "unreadable,%201%20no%20function)\n",
+		    true);
+	expect_text(&text, "interpreter%20was%20not%20found", true);
+	vp_buffer_deinit(&text);
+	/* A program of that name without V8. */
+	watch_python(&watched, "node", 11);
+	see(&watched);
+	for (unsigned i = 0; i < 30; i++)
+		step(&watched);
+	expect_list(&watched, "");
+	finish(&watched, &text);
+	expect_text(
+	    &text,
+	    "\nn 1%20Node.js%20processes:%20functions%20have%20no%20names:%20it%20does%20not%20"
+	    "export%20v8dbg_off_fp_function%20(process%207)\n",
+	    true);
+	vp_buffer_deinit(&text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_names),         cmocka_unit_test(test_starting),
-	    cmocka_unit_test(test_never_started), cmocka_unit_test(test_other_libraries),
+	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_starting),
+	    cmocka_unit_test(test_never_started),
+	    cmocka_unit_test(test_other_libraries),
 
-	    cmocka_unit_test(test_ended),         cmocka_unit_test(test_headers_that_lie),
-	    cmocka_unit_test(test_python),        cmocka_unit_test(test_python_that_lies),
+	    cmocka_unit_test(test_ended),
+	    cmocka_unit_test(test_headers_that_lie),
+	    cmocka_unit_test(test_python),
+	    cmocka_unit_test(test_python_that_lies),
+	    cmocka_unit_test(test_v8),
+	    cmocka_unit_test(test_v8_that_lies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

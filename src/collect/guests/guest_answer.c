@@ -235,19 +235,35 @@ static void parse_python(struct vp_cursor *words, struct vp_guest_python *ret)
 		*offsets[i] = (uint32_t)vp_cursor_hex(words);
 }
 
+/* The kind of a line about a process; false: unknown. */
+static bool kind_of(struct vp_slice word, enum vp_guest_runtime_kind *ret)
+{
+	static const char *const words[] = {[VP_RUNTIME_JAVA] = "java",
+					    [VP_RUNTIME_PYTHON] = "python",
+					    [VP_RUNTIME_V8] = "v8",
+					    [VP_RUNTIME_THREAD] = "thread"};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(words); i++)
+		if (vp_slice_is(word, words[i])) {
+			*ret = (enum vp_guest_runtime_kind)i;
+			return true;
+		}
+	return false;
+}
+
 /* Parses a line about a process or a thread. */
 static bool parse_runtime(struct vp_cursor *words, struct vp_guest_runtime *ret)
 {
 	struct vp_slice what = vp_cursor_word(words);
 
 	*ret = (struct vp_guest_runtime){.tgid = (uint32_t)vp_cursor_hex(words)};
-	if (vp_slice_is(what, "thread")) {
-		ret->kind = VP_RUNTIME_THREAD;
+	if (!kind_of(what, &ret->kind))
+		return false;
+	if (ret->kind == VP_RUNTIME_THREAD) {
 		ret->tid = (uint32_t)vp_cursor_hex(words);
 		ret->state = vp_cursor_hex(words);
 		ret->native_id = (uint32_t)vp_cursor_hex(words);
 	} else {
-		ret->kind = vp_slice_is(what, "python") ? VP_RUNTIME_PYTHON : VP_RUNTIME_JAVA;
 		ret->low = vp_cursor_hex(words);
 		ret->high = vp_cursor_hex(words);
 		ret->interpreter_low = vp_cursor_hex(words);
@@ -255,8 +271,12 @@ static bool parse_runtime(struct vp_cursor *words, struct vp_guest_runtime *ret)
 	}
 	if (ret->kind == VP_RUNTIME_PYTHON)
 		parse_python(words, &ret->python);
-	return (ret->kind != VP_RUNTIME_JAVA || vp_slice_is(what, "java")) && vp_cursor_ok(words) &&
-	       !vp_cursor_left(words);
+	if (ret->kind == VP_RUNTIME_V8) {
+		ret->v8.context_below = (uint32_t)vp_cursor_hex(words);
+		ret->v8.function_below = (uint32_t)vp_cursor_hex(words);
+		ret->v8.shared = (uint32_t)vp_cursor_hex(words);
+	}
+	return vp_cursor_ok(words) && !vp_cursor_left(words);
 }
 
 struct vp_error *vp_guest_runtimes_parse(struct vp_slice answer, vp_guest_runtime_list *list,

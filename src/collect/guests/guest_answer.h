@@ -61,11 +61,16 @@ struct vp_guest_process {
 };
 typedef VP_VEC(struct vp_guest_process) vp_guest_processes;
 
-enum vp_guest_runtime_kind { VP_RUNTIME_JAVA, VP_RUNTIME_PYTHON, VP_RUNTIME_THREAD };
+enum vp_guest_runtime_kind { VP_RUNTIME_JAVA, VP_RUNTIME_PYTHON, VP_RUNTIME_V8, VP_RUNTIME_THREAD };
 
 /* How frames of Python code are found from a thread state: offsets of members. */
 struct vp_guest_python {
 	uint32_t native_id, frame, frame_in, code, previous, owner, entry_value, entry_is_empty;
+};
+
+/* How functions are found from V8's frames. */
+struct vp_guest_v8 {
+	uint32_t context_below, function_below, shared;
 };
 
 /* A process with generated code and an interpreter, and the ranges of both; or a thread of a Python
@@ -76,6 +81,7 @@ struct vp_guest_runtime {
 	uint64_t low, high;                         /* Python: of the interpreter's file */
 	uint64_t interpreter_low, interpreter_high; /* equal: no interpreter */
 	struct vp_guest_python python;              /* VP_RUNTIME_PYTHON */
+	struct vp_guest_v8 v8;                      /* VP_RUNTIME_V8 */
 	uint32_t tid, native_id;                    /* VP_RUNTIME_THREAD … */
 	uint64_t state;                             /* … address of its thread state */
 };

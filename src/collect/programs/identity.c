@@ -269,31 +269,57 @@ static void follow_thread(struct vp_identity *identity, uint32_t pid,
 					     .vm = pid, .id = thread->tid, .is_thread = true}));
 }
 
+static struct vp_interpreted_layout layout_of(const struct vp_guest_runtime *runtime)
+{
+	const struct vp_guest_python *python = &runtime->python;
+	const struct vp_guest_v8 *v8 = &runtime->v8;
+
+	return (struct vp_interpreted_layout){.native_id = python->native_id,
+					      .frame = python->frame,
+					      .frame_in = python->frame_in,
+					      .code = python->code,
+					      .previous = python->previous,
+					      .owner = python->owner,
+					      .entry_value = python->entry_value,
+					      .entry_is_empty = python->entry_is_empty,
+					      .context_below = v8->context_below,
+					      .function_below = v8->function_below,
+					      .shared = v8->shared};
+}
+
+static enum vp_interpreter_kind interpreter_kind_of(const struct vp_guest_runtime *runtime)
+{
+	switch (runtime->kind) {
+	case VP_RUNTIME_PYTHON:
+		return VP_INTERPRETER_PYTHON;
+	case VP_RUNTIME_V8:
+		return VP_INTERPRETER_V8;
+	default:
+		return VP_INTERPRETER_JAVA;
+	}
+}
+
 static void follow_process(struct vp_identity *identity, uint32_t pid,
 			   const struct vp_guest_runtime *runtime)
 {
-	const struct vp_guest_python *python = &runtime->python;
-	bool is_python = runtime->kind == VP_RUNTIME_PYTHON;
+	bool is_java = runtime->kind == VP_RUNTIME_JAVA, is_v8 = runtime->kind == VP_RUNTIME_V8;
 	const struct vp_interpreter value = {
-	    .low = is_python ? runtime->low : runtime->interpreter_low,
-	    .high = is_python ? runtime->high : runtime->interpreter_high,
+	    .low = is_java ? runtime->interpreter_low : runtime->low,
+	    .high = is_java ? runtime->interpreter_high : runtime->high,
 	    .loop_low = runtime->interpreter_low,
 	    .loop_high = runtime->interpreter_high,
-	    .is_python = is_python,
-	    .layout = {.native_id = python->native_id,
-		       .frame = python->frame,
-		       .frame_in = python->frame_in,
-		       .code = python->code,
-		       .previous = python->previous,
-		       .owner = python->owner,
-		       .entry_value = python->entry_value,
-		       .entry_is_empty = python->entry_is_empty}};
+	    .kind = interpreter_kind_of(runtime),
+	    .layout = layout_of(runtime)};
 	uint64_t key = identity_key_of(pid, runtime->tgid);
 
 	bpf_map_update_elem(identity->interpreters, &key, &value, BPF_ANY);
 	vp_vec_push(&identity->followed,
-		    ((struct vp_identity_interpreter){
-			.vm = pid, .id = runtime->tgid, .low = value.low, .high = value.high}));
+		    ((struct vp_identity_interpreter){.vm = pid,
+						      .id = runtime->tgid,
+						      .low = value.low,
+						      .high = value.high,
+						      .second_low = is_v8 ? value.loop_low : 0,
+						      .second_high = is_v8 ? value.loop_high : 0}));
 }
 
 /* If a map is full, samples have the name of the interpreter's code. */
@@ -318,7 +344,8 @@ bool vp_identity_interprets(const struct vp_identity *identity, uint32_t pid, ui
 {
 	vp_vec_each (&identity->followed, interpreter)
 		if (interpreter->vm == pid && interpreter->id == tgid && !interpreter->is_thread)
-			return ip >= interpreter->low && ip < interpreter->high;
+			return (ip >= interpreter->low && ip < interpreter->high) ||
+			       (ip >= interpreter->second_low && ip < interpreter->second_high);
 	return false;
 }
 

@@ -20,7 +20,7 @@ struct vp_identity_range {
 struct vp_identity_interpreter {
 	uint32_t vm, id; /* the process's pid, or the tid of one of its threads */
 	bool is_thread;
-	uint64_t low, high;
+	uint64_t low, high, second_low, second_high; /* equal: none */
 };
 
 struct vp_identity {

@@ -12,6 +12,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "guestmem/kernel/kernel.h"
+#include "guestmem/kernel/pack.h"
 #include "guestmem/memory/guest_view.h"
 #include "guestmem/memory/lines.h"
 #include "guestmem/memory/memory.h"
@@ -26,12 +27,14 @@
 #include "runtime/process_memory.h"
 #include "runtime/python.h"
 #include "runtime/python_names.h"
+#include "runtime/v8.h"
+#include "runtime/v8_names.h"
 
 enum {
 	MAX_RUNTIMES = 1024, /* maximum number of processes of a guest */
 	MAX_SEGMENTS = 32,
-	MAX_EXPORTS = 1 << 14,   /* libjvm.so has 1,100, python3.11 2,200 */
-	LARGEST_NAMES = 1 << 20, /* bytes of exported names: python3.11 has 50 KB */
+	MAX_EXPORTS = 1 << 17,   /* libjvm.so has 1,100, python3.11 2,200, node 75,000 */
+	LARGEST_NAMES = 8 << 20, /* bytes of exported names: node has 5.3 MB */
 	MAX_REPORTED = 20,
 	MAX_STARTS = 300, /* checks of a VM without a code heap: ten per second */
 	MAX_TABLES = 20,  /* attempts to read the tables */
@@ -41,21 +44,24 @@ enum {
 	EXPORTS = 3,             /* index among the sections of struct vp_elf_segments */
 	EXPORT_NAMES = 4,        /* the same */
 	EXPORTS_AT_ONCE = 64,
-	MAX_SYMBOLS = 16,
+	MAX_SYMBOLS = 32,
 	MAX_FILES = 64, /* cached files */
 };
 /* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
+/* Maximum size of V8's code range: 512 MiB. Generated code farther away is not V8's. */
+#define LARGEST_CODE (1ULL << 30)
 /* Interval of searching for a process whose task is gone. */
 #define LOST_NS 1000000000ULL
 
-enum runtime_kind { RUNTIME_JAVA, RUNTIME_PYTHON };
+enum runtime_kind { RUNTIME_JAVA, RUNTIME_PYTHON, RUNTIME_V8 };
 
 /* RUNTIME_STARTING: no code heap so far, or tables that cannot be read. */
 enum runtime_state { RUNTIME_STARTING, RUNTIME_KNOWN, RUNTIME_UNREADABLE, RUNTIME_ENDED };
 
 _Static_assert((unsigned)VP_JAVA_SYMBOLS <= MAX_SYMBOLS &&
-		   (unsigned)VP_PYTHON_SYMBOLS <= MAX_SYMBOLS,
+		   (unsigned)VP_PYTHON_SYMBOLS <= MAX_SYMBOLS &&
+		   (unsigned)VP_V8_SYMBOLS <= MAX_SYMBOLS,
 	       "the symbols of all runtimes");
 
 /* An exported symbol of a library, as in the file; `value` 0: not found. */
@@ -79,15 +85,18 @@ struct runtime {
 	unsigned starts; /* number of checks while starting */
 	bool has_tables;
 	/* The library: */
+	bool has_base;
 	uint64_t file, base; /* its struct file, and load address: addresses in the process minus
 				those in the file */
 	Elf64_Phdr segments[MAX_SEGMENTS];
 	unsigned n_segments;
 	/* Java: ranges of generated code, and of the interpreter in it. Python: ranges of the
-	 * interpreter's code, and of the function that executes frames. */
+	 * interpreter's code, and of the function that executes frames. V8: ranges of generated
+	 * code, and of V8's own. */
 	uint64_t low, high, interpreter_low, interpreter_high;
 	struct vp_java_vm vm; /* the memory is set in struct reading */
 	struct vp_python python;
+	struct vp_v8 v8;
 	VP_VEC(struct runtime_thread) threads; /* Python only */
 	struct vp_code_names names;
 	char *problem;
@@ -219,6 +228,7 @@ static bool reading_begin(struct vp_guest_runtimes *runtimes, const struct vp_gu
 	ret->memory = (struct vp_process_memory){read_process, ret};
 	runtime->vm.memory = &ret->memory;
 	runtime->python.memory = &ret->memory;
+	runtime->v8.memory = &ret->memory;
 	return true;
 }
 
@@ -242,8 +252,12 @@ static bool read_segments(const struct vp_guest_file *file, const struct vp_gues
 		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) ||
 		    mapping->pgoff < start || mapping->pgoff - start >= segment->p_filesz)
 			continue;
+		/* V8 maps its own code, inside a segment, a second time. */
+		if (runtime->kind == RUNTIME_V8 && mapping->pgoff != start)
+			return false;
 		runtime->base =
 		    mapping->start - (segment->p_vaddr - segment->p_offset + mapping->pgoff);
+		runtime->has_base = true;
 		return true;
 	}
 	return false;
@@ -251,13 +265,23 @@ static bool read_segments(const struct vp_guest_file *file, const struct vp_gues
 
 static const char *symbol_name(enum runtime_kind kind, unsigned number)
 {
-	return kind == RUNTIME_JAVA ? vp_java_symbol_name((enum vp_java_symbol)number)
-				    : vp_python_symbol_name((enum vp_python_symbol)number);
+	switch (kind) {
+	case RUNTIME_JAVA:
+		return vp_java_symbol_name((enum vp_java_symbol)number);
+	case RUNTIME_PYTHON:
+		return vp_python_symbol_name((enum vp_python_symbol)number);
+	default:
+		return vp_v8_symbol_name((enum vp_v8_symbol)number);
+	}
 }
 
 static unsigned symbol_count(enum runtime_kind kind)
 {
-	return kind == RUNTIME_JAVA ? (unsigned)VP_JAVA_SYMBOLS : (unsigned)VP_PYTHON_SYMBOLS;
+	static const unsigned counts[] = {[RUNTIME_JAVA] = VP_JAVA_SYMBOLS,
+					  [RUNTIME_PYTHON] = VP_PYTHON_SYMBOLS,
+					  [RUNTIME_V8] = VP_V8_SYMBOLS};
+
+	return counts[kind];
 }
 
 /* Reads the names of exported symbols; names on missing pages are empty. */
@@ -313,10 +337,14 @@ static void find_exports(const struct vp_guest_file *file, const struct runtime 
 
 static bool has_all(enum runtime_kind kind, const struct export *exports)
 {
-	for (unsigned i = 0; i < symbol_count(kind); i++)
-		if (!exports[i].value)
-			return false;
-	return true;
+	uint64_t values[MAX_SYMBOLS];
+	bool all = true;
+
+	for (unsigned i = 0; i < symbol_count(kind); i++) {
+		values[i] = exports[i].value;
+		all = all && values[i];
+	}
+	return kind == RUNTIME_V8 ? vp_v8_has_symbols(values) : all;
 }
 
 /* The same, with a cache of other processes' libraries. */
@@ -390,6 +418,15 @@ static void note_python_code(struct runtime *runtime, const struct export *loop)
 	runtime->interpreter_high = runtime->interpreter_low + loop->size;
 }
 
+static const char *library_name(enum runtime_kind kind)
+{
+	static const char *const names[] = {[RUNTIME_JAVA] = "libjvm.so",
+					    [RUNTIME_PYTHON] = "the interpreter",
+					    [RUNTIME_V8] = "the file with V8"};
+
+	return names[kind];
+}
+
 static struct vp_error *read_tables(struct vp_guest_runtimes *runtimes, struct runtime *runtime,
 				    const struct reading *reading)
 {
@@ -400,14 +437,14 @@ static struct vp_error *read_tables(struct vp_guest_runtimes *runtimes, struct r
 	if (runtime->has_tables)
 		return NULL;
 	if (!vp_guest_file_open(&reading->kernel, runtime->file, &file))
-		return vp_error_new("%s cannot be read", runtime->kind == RUNTIME_JAVA
-							     ? "libjvm.so"
-							     : "the interpreter");
+		return vp_error_new("%s cannot be read", library_name(runtime->kind));
 	find_exports_once(runtimes, &file, runtime, exports);
 	for (unsigned i = 0; i < MAX_SYMBOLS; i++)
 		symbols[i] = exports[i].value ? runtime->base + exports[i].value : 0;
 	if (runtime->kind == RUNTIME_JAVA) {
 		VP_TRY(vp_java_tables_read(&reading->memory, symbols, &runtime->vm.tables));
+	} else if (runtime->kind == RUNTIME_V8) {
+		VP_TRY(vp_v8_open(&reading->memory, symbols, &runtime->v8));
 	} else {
 		VP_TRY(vp_python_open(&reading->memory, symbols, &runtime->python));
 		note_python_code(runtime, &exports[VP_PYTHON_LOOP]);
@@ -446,10 +483,80 @@ static void read_threads(struct runtime *runtime)
 	runtime->threads.count = 1;
 }
 
-static struct vp_error *read_code(struct runtime *runtime)
+/* Executable mappings of V8 while they are read: the largest group of them that fits into a code
+ * range. */
+struct v8_code {
+	const struct runtime *runtime;
+	uint64_t vdso;
+	uint64_t low, high, bytes; /* of the last group */
+	uint64_t best_low, best_high, best_bytes;
+};
+
+/* Whether the mapping is not where the loader put that part of the file: V8 maps its own code a
+ * second time, near generated code. */
+static bool is_copy(const struct runtime *runtime, const struct vp_guest_mapping *mapping)
+{
+	if (mapping->file != runtime->file)
+		return false;
+	for (unsigned i = 0; i < runtime->n_segments; i++) {
+		const Elf64_Phdr *segment = &runtime->segments[i];
+		uint64_t start = segment->p_offset & ~(VP_GUEST_PAGE - 1ULL);
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) &&
+		    mapping->pgoff >= start &&
+		    mapping->pgoff - segment->p_offset + VP_GUEST_PAGE <
+			segment->p_filesz + VP_GUEST_PAGE)
+			return mapping->start != runtime->base + segment->p_vaddr +
+						     (mapping->pgoff - segment->p_offset);
+	}
+	return false;
+}
+
+static void take_v8_code(void *context, const struct vp_guest_mapping *mapping)
+{
+	struct v8_code *code = context;
+
+	if (mapping->file ? !is_copy(code->runtime, mapping) : mapping->start == code->vdso)
+		return;
+	if (!code->high || mapping->end - code->low > LARGEST_CODE) {
+		code->low = mapping->start;
+		code->bytes = 0;
+	}
+	code->high = mapping->end;
+	code->bytes += mapping->end - mapping->start;
+	if (code->bytes <= code->best_bytes)
+		return;
+	code->best_low = code->low;
+	code->best_high = code->high;
+	code->best_bytes = code->bytes;
+}
+
+/* Finds V8's generated code. */
+static struct vp_error *read_v8_code(struct runtime *runtime, const struct reading *reading)
+{
+	const struct vp_guest_kernel *kernel = &reading->kernel;
+	struct v8_code code = {.runtime = runtime};
+	struct vp_guest_task task;
+
+	if (!vp_guest_task_read(kernel, runtime->place, &task) || !task.mm)
+		return vp_error_new("its mappings cannot be read");
+	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
+	    !vp_guest_view_u64(&kernel->view, task.mm + kernel->pack.at.mm_vdso, &code.vdso))
+		code.vdso = 0;
+	vp_guest_mappings_each(kernel, task.mm, take_v8_code, &code);
+	runtime->low = code.best_low;
+	runtime->high = code.best_high;
+	vp_v8_find_blob(&runtime->v8);
+	runtime->interpreter_low = runtime->v8.blob_low;
+	runtime->interpreter_high = runtime->v8.blob_high;
+	return NULL;
+}
+
+static struct vp_error *read_code(struct runtime *runtime, const struct reading *reading)
 {
 	if (runtime->kind == RUNTIME_JAVA)
 		return vp_java_heaps_read(&runtime->vm);
+	if (runtime->kind == RUNTIME_V8)
+		return read_v8_code(runtime, reading);
 	read_threads(runtime);
 	return NULL;
 }
@@ -467,21 +574,21 @@ static void runtime_open(struct vp_guest_runtimes *runtimes, const struct vp_gue
 		return;
 	struct vp_error *error = read_tables(runtimes, runtime, &reading);
 	if (!error)
-		error = read_code(runtime);
+		error = read_code(runtime, &reading);
 	if (error) {
 		set_problem(runtime, error);
 		return;
 	}
 	runtime->state = RUNTIME_KNOWN;
-	if (runtime->kind == RUNTIME_PYTHON)
+	if (runtime->kind != RUNTIME_JAVA)
 		return;
 	note_bounds(runtime);
 	vp_java_names_see_all(&runtime->names, &runtime->vm, vp_clock_monotonic(),
 			      &runtime->damaged);
 }
 
-/* Reads the list of threads again. */
-static void update_threads(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+/* Reads the list of threads, or V8's code, again. */
+static void runtime_update(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
 			   struct runtime *runtime)
 {
 	struct reading reading;
@@ -489,7 +596,7 @@ static void update_threads(struct vp_guest_runtimes *runtimes, const struct vp_g
 
 	if (reading_begin(runtimes, kernel, runtime, &reading)) {
 		runtime->damaged = false;
-		read_threads(runtime);
+		vp_error_free(read_code(runtime, &reading));
 	} else if (was_lost && vp_clock_monotonic() - runtime->lost < LOST_NS) {
 		return; /* between two searches of the process */
 	} else if (was_lost) {
@@ -518,9 +625,16 @@ static bool is_library(const char *path, enum runtime_kind *kind)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-	*kind = strcmp(name, "libjvm.so") != 0 ? RUNTIME_PYTHON : RUNTIME_JAVA;
-	return *kind == RUNTIME_JAVA || !strncmp(name, "python3", 7) ||
-	       !strncmp(name, "libpython3", 10);
+	if (!strcmp(name, "libjvm.so"))
+		*kind = RUNTIME_JAVA;
+	else if (!strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10))
+		*kind = RUNTIME_PYTHON;
+	else if (!strcmp(name, "node") || !strcmp(name, "nodejs") ||
+		 !strncmp(name, "libnode.so", 10))
+		*kind = RUNTIME_V8;
+	else
+		return false;
+	return true;
 }
 
 /* Returns the latest entry with that pid. */
@@ -533,16 +647,16 @@ static struct runtime *runtime_of(const struct vp_guest_runtimes *runtimes, uint
 }
 
 /* Returns the process's entry for a library, new if necessary; NULL: not needed. A program linked
- * with libpython has the interpreter in that library. */
+ * with libpython or libnode has the interpreter in that library. */
 static struct runtime *entry_of(struct vp_guest_runtimes *runtimes,
 				const struct vp_guest_library *library, enum runtime_kind kind)
 {
 	struct runtime *known = runtime_of(runtimes, library->task->tgid);
 
 	if (known && known->space == library->space)
-		return known->kind == RUNTIME_PYTHON && kind == RUNTIME_PYTHON &&
+		return known->kind == kind && kind != RUNTIME_JAVA &&
 			       known->state != RUNTIME_KNOWN &&
-			       known->file != library->mapping->file
+			       (known->file != library->mapping->file || !known->has_base)
 			   ? known
 			   : NULL;
 	if (runtimes->all.count == MAX_RUNTIMES)
@@ -574,8 +688,7 @@ void vp_guest_runtimes_add(struct vp_guest_runtimes *runtimes, const struct vp_g
 	    !read_segments(&file, library->mapping, runtime)) {
 		runtime->state = RUNTIME_UNREADABLE;
 		set_problem(runtime,
-			    vp_error_new("the headers of %s cannot be read",
-					 kind == RUNTIME_JAVA ? "libjvm.so" : "the interpreter"));
+			    vp_error_new("the headers of %s cannot be read", library_name(kind)));
 		return;
 	}
 	in_time(runtimes, kernel, runtime, runtime_open);
@@ -587,8 +700,8 @@ void vp_guest_runtimes_step(struct vp_guest_runtimes *runtimes,
 	vp_vec_each (&runtimes->all, runtime) {
 		if ((*runtime)->state == RUNTIME_STARTING)
 			in_time(runtimes, kernel, *runtime, runtime_open);
-		else if ((*runtime)->state == RUNTIME_KNOWN && (*runtime)->kind == RUNTIME_PYTHON)
-			in_time(runtimes, kernel, *runtime, update_threads);
+		else if ((*runtime)->state == RUNTIME_KNOWN && (*runtime)->kind != RUNTIME_JAVA)
+			in_time(runtimes, kernel, *runtime, runtime_update);
 	}
 }
 
@@ -599,7 +712,7 @@ static bool begin_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_
 	if (!runtime || runtime->state != RUNTIME_KNOWN ||
 	    !reading_begin(runtimes, kernel, runtime, reading))
 		return false;
-	if (runtime->kind == RUNTIME_PYTHON)
+	if (runtime->kind != RUNTIME_JAVA)
 		return true;
 	struct vp_error *error = vp_java_heaps_read(&runtime->vm);
 	bool done = !error;
@@ -619,19 +732,23 @@ void vp_guest_runtimes_hit(struct vp_guest_runtimes *runtimes, const struct vp_g
 		vp_java_names_see(&runtime->names, &runtime->vm, addr, time, NULL);
 }
 
-static void hit_python(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
-		       struct runtime *runtime, const uint64_t *code, unsigned count, uint64_t time)
+static void hit_functions(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
+			  struct runtime *runtime, const uint64_t *code, unsigned count,
+			  uint64_t time)
 {
 	struct reading reading;
 	bool reads = false;
 
 	for (unsigned i = 0; i < count; i++) {
-		if (vp_python_names_lately(&runtime->names, code[i], time))
+		if (vp_code_names_lately(&runtime->names, code[i], time))
 			continue;
 		if (!reads && !begin_hit(runtimes, kernel, runtime, &reading))
 			return;
 		reads = true;
-		vp_python_names_see(&runtime->names, &runtime->python, code[i], time);
+		if (runtime->kind == RUNTIME_V8)
+			vp_v8_names_see(&runtime->names, &runtime->v8, code[i], time);
+		else
+			vp_python_names_see(&runtime->names, &runtime->python, code[i], time);
 	}
 }
 
@@ -642,11 +759,26 @@ void vp_guest_runtimes_hit_methods(struct vp_guest_runtimes *runtimes,
 	struct runtime *runtime = runtime_of(runtimes, tgid);
 	struct reading reading;
 
-	if (runtime && runtime->kind == RUNTIME_PYTHON)
-		hit_python(runtimes, kernel, runtime, methods, count, time);
+	if (runtime && runtime->kind != RUNTIME_JAVA)
+		hit_functions(runtimes, kernel, runtime, methods, count, time);
 	else if (begin_hit(runtimes, kernel, runtime, &reading))
 		for (unsigned i = 0; i < count; i++)
 			vp_java_names_see_method(&runtime->names, &runtime->vm, methods[i], time);
+}
+
+bool vp_guest_runtimes_v8(const struct vp_guest_runtimes *runtimes, uint32_t tgid,
+			  struct vp_guest_v8_code *ret)
+{
+	const struct runtime *runtime = runtime_of(runtimes, tgid);
+
+	if (!runtime || runtime->kind != RUNTIME_V8 || runtime->state != RUNTIME_KNOWN)
+		return false;
+	*ret = (struct vp_guest_v8_code){.low = runtime->low,
+					 .high = runtime->high,
+					 .blob_low = runtime->interpreter_low,
+					 .blob_high = runtime->interpreter_high,
+					 .layout = &runtime->v8.layout};
+	return true;
 }
 
 bool vp_guest_runtimes_loop(const struct vp_guest_runtimes *runtimes, uint32_t tgid, uint64_t *low,
@@ -675,21 +807,26 @@ static void list_python(const struct runtime *runtime, struct vp_buffer *answer)
 
 void vp_guest_runtimes_list(const struct vp_guest_runtimes *runtimes, struct vp_buffer *answer)
 {
+	static const char *const words[] = {
+	    [RUNTIME_JAVA] = "java", [RUNTIME_PYTHON] = "python", [RUNTIME_V8] = "v8"};
+
 	vp_vec_each (&runtimes->all, at) {
 		const struct runtime *runtime = *at;
-		bool java = runtime->kind == RUNTIME_JAVA;
+		const struct vp_v8_layout *v8 = &runtime->v8.layout;
 		if (runtime->state == RUNTIME_STARTING)
 			vp_buffer_string(answer, "starting\n");
 		if (runtime->state != RUNTIME_KNOWN)
 			continue;
 		vp_buffer_printf(answer, "%s %x %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
-				 java ? "java" : "python", runtime->tgid, runtime->low,
-				 runtime->high, runtime->interpreter_low,
-				 runtime->interpreter_high);
-		if (java)
-			vp_buffer_string(answer, "\n");
-		else
+				 words[runtime->kind], runtime->tgid, runtime->low, runtime->high,
+				 runtime->interpreter_low, runtime->interpreter_high);
+		if (runtime->kind == RUNTIME_PYTHON)
 			list_python(runtime, answer);
+		else if (runtime->kind == RUNTIME_V8)
+			vp_buffer_printf(answer, " %x %x %x\n", v8->context_below,
+					 v8->function_below, v8->function_shared);
+		else
+			vp_buffer_string(answer, "\n");
 	}
 }
 
@@ -718,31 +855,67 @@ static void write_problem(const struct runtime *runtime, struct vp_maps_writer *
 		    runtime->damaged ? "; the list of code was read in part" : "");
 }
 
-/* One note for all Python processes of the VM. */
-static void write_python_problems(const struct vp_guest_runtimes *runtimes,
-				  struct vp_maps_writer *writer)
+/* One note for all processes of a kind in the VM that have no names. */
+static void write_unknown(const struct vp_guest_runtimes *runtimes, enum runtime_kind kind,
+			  const char *language, struct vp_maps_writer *writer)
 {
-	uint64_t failures[VP_PYTHON_FAILURES] = {0}, failed = 0;
 	const struct runtime *unknown = NULL;
 	unsigned n_unknown = 0;
 
 	vp_vec_each (&runtimes->all, at) {
 		const struct runtime *runtime = *at;
-		if (runtime->kind != RUNTIME_PYTHON)
-			continue;
-		if (runtime->state == RUNTIME_UNREADABLE ||
-		    (runtime->state == RUNTIME_STARTING && runtime->problem)) {
+		if (runtime->kind == kind &&
+		    (runtime->state == RUNTIME_UNREADABLE ||
+		     (runtime->state == RUNTIME_STARTING && runtime->problem))) {
 			unknown = unknown ? unknown : runtime;
 			n_unknown++;
 		}
-		failed += runtime->names.failed;
-		for (unsigned i = 0; i < VP_PYTHON_FAILURES; i++)
-			failures[i] += runtime->python.failures[i];
 	}
 	if (unknown)
 		vp_maps_write_note(
-		    writer, "%u Python processes: functions have no names: %s (process %u)",
-		    n_unknown, unknown->problem ? unknown->problem : "they ended", unknown->tgid);
+		    writer, "%u %s processes: functions have no names: %s (process %u)", n_unknown,
+		    language, unknown->problem ? unknown->problem : "they ended", unknown->tgid);
+}
+
+static void write_v8_problems(const struct vp_guest_runtimes *runtimes,
+			      struct vp_maps_writer *writer)
+{
+	uint64_t failures[VP_V8_FAILURES] = {0}, failed = 0;
+	unsigned without = 0;
+
+	write_unknown(runtimes, RUNTIME_V8, "Node.js", writer);
+	vp_vec_each (&runtimes->all, at) {
+		const struct runtime *runtime = *at;
+		failed += runtime->kind == RUNTIME_V8 ? runtime->names.failed : 0;
+		for (unsigned i = 0; i < VP_V8_FAILURES; i++)
+			failures[i] += runtime->v8.failures[i];
+		without += runtime->kind == RUNTIME_V8 && runtime->state == RUNTIME_KNOWN &&
+			   !runtime->interpreter_high;
+	}
+	if (without)
+		vp_maps_write_note(writer,
+				   "%u Node.js processes: V8's interpreter was not found; its "
+				   "samples have no function unless V8 has copied it",
+				   without);
+	if (failed)
+		vp_maps_write_note(writer,
+				   "JavaScript: %" PRIu64 " times, a function had no name (%" PRIu64
+				   " unreadable, %" PRIu64 " no function)",
+				   failed, failures[VP_V8_UNREADABLE], failures[VP_V8_NO_FUNCTION]);
+}
+
+static void write_python_problems(const struct vp_guest_runtimes *runtimes,
+				  struct vp_maps_writer *writer)
+{
+	uint64_t failures[VP_PYTHON_FAILURES] = {0}, failed = 0;
+
+	write_unknown(runtimes, RUNTIME_PYTHON, "Python", writer);
+	vp_vec_each (&runtimes->all, at) {
+		const struct runtime *runtime = *at;
+		failed += runtime->kind == RUNTIME_PYTHON ? runtime->names.failed : 0;
+		for (unsigned i = 0; i < VP_PYTHON_FAILURES; i++)
+			failures[i] += runtime->python.failures[i];
+	}
 	if (failed)
 		vp_maps_write_note(writer,
 				   "Python: %" PRIu64 " times, a function had no name (%" PRIu64
@@ -772,4 +945,5 @@ void vp_guest_runtimes_write(struct vp_guest_runtimes *runtimes,
 		}
 	}
 	write_python_problems(runtimes, writer);
+	write_v8_problems(runtimes, writer);
 }

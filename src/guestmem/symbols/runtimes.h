@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Language runtimes in guest processes: names of generated code and of interpreted functions, from
- * the runtime's own data in process memory. Java (HotSpot) and Python (CPython) need no option for
- * that. */
+ * the runtime's own data in process memory. Java (HotSpot), Python (CPython) and JavaScript (V8)
+ * need no option for that. */
 #ifndef VP_GUESTMEM_SYMBOLS_RUNTIMES_H
 #define VP_GUESTMEM_SYMBOLS_RUNTIMES_H
 
 #include "base/buffer.h"
 #include "guestmem/tasks/process.h"
 #include "maps/writer.h"
+#include "runtime/v8.h"
 
 struct vp_guest_runtimes;
 
@@ -34,12 +35,23 @@ void vp_guest_runtimes_hit(struct vp_guest_runtimes *runtimes, const struct vp_g
 void vp_guest_runtimes_hit_methods(struct vp_guest_runtimes *runtimes,
 				   const struct vp_guest_kernel *kernel, uint32_t tgid,
 				   const uint64_t *methods, unsigned count, uint64_t time);
+/* Code that executes JavaScript in a process: compiled code, and V8's own, which includes the
+ * interpreter (equal: unknown). */
+struct vp_guest_v8_code {
+	uint64_t low, high, blob_low, blob_high;
+	const struct vp_v8_layout *layout;
+};
+
+/* The code of process `tgid`; false: it has no V8. */
+bool vp_guest_runtimes_v8(const struct vp_guest_runtimes *runtimes, uint32_t tgid,
+			  struct vp_guest_v8_code *ret);
 /* Range of the function that executes frames of Python code in process `tgid`; false: none. */
 bool vp_guest_runtimes_loop(const struct vp_guest_runtimes *runtimes, uint32_t tgid, uint64_t *low,
 			    uint64_t *high);
 /* Appends a line per runtime, with the range of its code: `java TGID LOW HIGH INTERPRETER_LOW
  * INTERPRETER_HIGH`, or `python` and the same with the offsets for finding frames, followed by a
- * line `thread TGID TID STATE NATIVE_ID` per thread; and a line `starting` per runtime without code
+ * line `thread TGID TID STATE NATIVE_ID` per thread, or `v8` and the same with the offsets for
+ * finding functions; and a line `starting` per runtime without code
  * so far. */
 void vp_guest_runtimes_list(const struct vp_guest_runtimes *runtimes, struct vp_buffer *answer);
 /* Writes all names, and notes about missing ones. */
