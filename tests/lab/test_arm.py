@@ -4,6 +4,7 @@ import json
 import re
 
 import test_chains
+import test_counters
 import test_selftest
 from lab import vperf
 from test_trace import events, guests_own_events, outside_of_guest_mode
@@ -341,6 +342,29 @@ def mode(run, claims):
                  f"the guest executed {GUEST_NS / 1e6} ms, samples have {sampled / 1e6} ms, the account {states['guest'] / 1e6} ms")
 
 
+# What a guest's kernel counts, read from its memory, against what it says itself.
+COUNTS = HOST.rstrip() + """ kernel=trixie
+guest g1 vcpus=1 memory=256 truth=no kernel=trixie
+command vperf stat -e guest:context-switches,guest:page-faults,time -I 100 --no-agent --vm g1 -o /out/counts -- \
+lab-guest run g1 sh -c 'grep -h -e ctxt -e pgfault /proc/stat /proc/vmstat; pingpong --rounds 3000; grep -h -e ctxt -e pgfault /proc/stat /proc/vmstat'
+""".replace("\\\n", "")
+
+
+def counts_of_guest(run, claims):
+    report = json.loads(vperf("stat", "report", str(run.recording("counts")), "--format", "json").stdout)
+    books = {}
+    for lines in test_counters.outputs(run, "g1").values():
+        for line in lines:
+            if match := re.match(r"(ctxt|pgfault) (\d+)", line):
+                books.setdefault(match[1], []).append(int(match[2]))
+    for event, book, done in (("guest:context-switches", "ctxt", 6000), ("guest:page-faults", "pgfault", 20)):
+        before, after = books[book]
+        counted = sum(row["events"][event]["counted"] for row in report["intervals"])
+        # The first grep's start and the last one's end are counted, too: each has less than 200 of either.
+        claims.check(done <= after - before <= counted <= after - before + 400,
+                     f"{event}: the guest's own books say {after - before}, intervals {counted}")
+
+
 # A VM whose memory is its own: the host's first read takes a page away from it, and it ends. vperf must not read.
 PROTECTED_VM = "tinyvm --protected 1 --hvc 100 --loops 2000000"
 PROTECTED = HOST.rstrip() + f""" kernel=sid append=kvm-arm.mode=protected
@@ -430,6 +454,7 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, a guest that was suspended", SUSPENDED, suspended),
         ("64-bit Arm, names", NAMES.format(host="bookworm", guest=""), names_of_guests),
         ("64-bit Arm, names, host and guest trixie", NAMES.format(host="trixie", guest="kernel=trixie"), names_of_guests),
+        ("64-bit Arm, counts of a guest", COUNTS, counts_of_guest),
         ("64-bit Arm, a protected VM", PROTECTED, protected),
         ("64-bit Arm, names, nVHE", NAMES.format(host="bookworm append=kvm-arm.mode=nvhe", guest=""), names_of_guests),
         ("64-bit Arm, names, pKVM", NAMES.format(host="sid append=kvm-arm.mode=protected", guest=""), names_of_guests),
