@@ -342,7 +342,7 @@ def mode(run, claims):
                  f"the guest executed {GUEST_NS / 1e6} ms, samples have {sampled / 1e6} ms, the account {states['guest'] / 1e6} ms")
 
 
-# What a guest's kernel counts, read from its memory, against what it says itself.
+# Counts of a guest kernel, read from its memory, against its /proc.
 COUNTS = HOST.rstrip() + """ kernel=trixie
 guest g1 vcpus=1 memory=256 truth=no kernel=trixie
 command vperf stat -e guest:context-switches,guest:page-faults,time -I 100 --no-agent --vm g1 -o /out/counts -- \
