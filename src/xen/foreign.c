@@ -146,6 +146,9 @@ static bool read_machine(struct vp_xen_foreign *foreign, uint64_t address, uint6
 	struct window *window = &foreign->tables[frame % TABLES];
 	int error = 0;
 
+	/* The address may be the guest's choice: a word must not continue on the next page. */
+	if (address % sizeof(*ret))
+		return false;
 	if (!window->at || window->first != frame || now >= window->until) {
 		close_window(window, 1);
 		*window = (struct window){.at = foreign->map(foreign->context, &frame, 1, &error),

@@ -298,10 +298,11 @@ struct machine {
 static char *map_machine(void *context, const uint64_t *frames, size_t pages, int *errors)
 {
 	struct machine *machine = context;
-	char *at =
-	    mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = mmap(NULL, (pages + 1) * PAGE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(at, MAP_FAILED);
+	mprotect(at + pages * PAGE, PAGE, PROT_NONE); /* a read beyond the pages is noticed */
 	machine->maps++;
 	for (size_t i = 0; i < pages; i++) {
 		bool there = frames[i] < FRAMES && !machine->gone[frames[i]];
@@ -374,6 +375,20 @@ static void test_foreign_lies(void **state)
 	foreign = vp_xen_foreign_new_by(map_machine, machine);
 	assert_true(vp_xen_foreign_is_pv(foreign, SHARED_INFO));
 	assert_false(vp_xen_foreign_read(foreign, PAGE, &word, sizeof(word)));
+	vp_xen_foreign_free(foreign);
+	free(machine);
+}
+
+/* A word of its table of frames would continue on the next page. */
+static void test_foreign_table_is_not_aligned(void **state)
+{
+	struct machine *machine = new_machine();
+	uint64_t word;
+
+	put_word(machine->frames[SHARED_INFO], 3120, 0x1000 + PAGE - 4);
+	struct vp_xen_foreign *foreign = vp_xen_foreign_new_by(map_machine, machine);
+	assert_true(vp_xen_foreign_is_pv(foreign, SHARED_INFO));
+	assert_false(vp_xen_foreign_read(foreign, 0, &word, sizeof(word)));
 	vp_xen_foreign_free(foreign);
 	free(machine);
 }
@@ -454,6 +469,7 @@ int main(void)
 	    cmocka_unit_test(test_samples_with_names),
 	    cmocka_unit_test(test_foreign_frames),
 	    cmocka_unit_test(test_foreign_lies),
+	    cmocka_unit_test(test_foreign_table_is_not_aligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
