@@ -98,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	VP_AUTO_FREE char *name = vp_strndup((const char *)bytes + 1, (size_t)(end - bytes) - 1);
 	if (!*name || strlen(name) > 200 || strchr(name, '/') || name[0] == '.' ||
 	    !strcmp(name, VP_HISTORY_LOCK) || !strcmp(name, VP_HISTORY_FINDINGS) ||
+	    !strcmp(name, VP_HISTORY_SPOOL) ||
 	    !strncmp(name, VP_HISTORY_FLIGHT, sizeof(VP_HISTORY_FLIGHT) - 1))
 		return 0;
 	vp_file_remove_all(STORE);
