@@ -470,13 +470,27 @@ static void on_overflow(int number, siginfo_t *info, void *context)
 	told_fd = info->si_fd;
 }
 
+static struct perf_event_mmap_page *map_samples(int fd, unsigned pages)
+{
+	size_t size = (size_t)getpagesize() * (1 + pages);
+	void *mapped;
+
+	assert_int_equal(
+	    vp_shim_mmap(fd, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &mapped), 0);
+	return mapped;
+}
+
+static void unmap_samples(struct perf_event_mmap_page *buffer, unsigned pages)
+{
+	munmap(buffer, (size_t)getpagesize() * (1 + pages));
+}
+
 /* Where its signals go, as PAPI says it. */
-static int open_sampling(struct perf_event_mmap_page **buffer)
+static int open_sampling(void)
 {
 	struct sigaction action = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
 	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = gettid()};
 	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, true, 0);
-	void *mapped;
 
 	attr.sample_period = PERIOD;
 	attr.sample_type = PERF_SAMPLE_IP;
@@ -491,10 +505,6 @@ static int open_sampling(struct perf_event_mmap_page **buffer)
 	assert_int_equal(vp_shim_fcntl(fd, F_SETOWN_EX, (unsigned long)&owner), 0);
 	assert_int_equal(vp_shim_fcntl(fd, F_SETSIG, SIGRTMIN + 4), 0);
 	assert_int_equal(vp_shim_fcntl(fd, F_SETOWN, 1), -EINVAL);
-	size_t size = (size_t)getpagesize() * (1 + SAMPLE_PAGES);
-	assert_int_equal(
-	    vp_shim_mmap(fd, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &mapped), 0);
-	*buffer = mapped;
 	signals = 0;
 	return fd;
 }
@@ -512,8 +522,8 @@ static void happen_often(unsigned times)
 static void test_sampling(void **state)
 {
 	enum { COUNT = 200 * PERIOD + 5, FIRST = COUNT / 2 + PERIOD / 2 };
-	struct perf_event_mmap_page *buffer;
-	int fd = open_sampling(&buffer);
+	int fd = open_sampling();
+	struct perf_event_mmap_page *buffer = map_samples(fd, SAMPLE_PAGES);
 	uint64_t count;
 
 	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
@@ -555,9 +565,41 @@ static void test_sampling(void **state)
 	assert_int_equal(vp_shim_read(other, &others, sizeof(others)), sizeof(others));
 	assert_in_range(others, count - 2, count + 2);
 	close_event(other);
-	munmap(buffer, (size_t)getpagesize() * (1 + SAMPLE_PAGES));
+	unmap_samples(buffer, SAMPLE_PAGES);
 	close_event(fd);
 	assert_int_equal(attached, 0);
+}
+
+/* In a full buffer the oldest samples stay, as with perf. The next map of it is empty. */
+static void test_full_buffer(void **state)
+{
+	const uint64_t size = (uint64_t)getpagesize();
+	int fd = open_sampling();
+	struct perf_event_mmap_page *buffer = map_samples(fd, 1);
+	struct perf_event_header *first = (void *)((char *)buffer + size);
+
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen_often(PERIOD + 5);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	assert_int_equal(buffer->data_head, 16);
+	first->misc = 0x1234; /* a mark */
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen_often((unsigned)(size / 16 + 20) * PERIOD);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	assert_int_equal(signals, size / 16 + 21);
+	assert_int_equal(buffer->data_head, size);
+	assert_int_equal(first->misc, 0x1234);
+	unmap_samples(buffer, 1);
+	buffer = map_samples(fd, 1);
+	assert_int_equal(buffer->data_head, 0);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen_often(PERIOD + 5);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	assert_int_equal(buffer->data_head, 16);
+	first = (void *)((char *)buffer + size);
+	assert_int_equal(first->type, PERF_RECORD_SAMPLE);
+	unmap_samples(buffer, 1);
+	close_event(fd);
 }
 
 static void test_codes(void **state)
@@ -646,6 +688,7 @@ int main(void)
 	    cmocka_unit_test_setup(test_replaced, setup),
 	    cmocka_unit_test(test_codes),
 	    cmocka_unit_test_setup(test_sampling, setup),
+	    cmocka_unit_test_setup(test_full_buffer, setup),
 	    cmocka_unit_test_setup(test_inherits, setup),
 	    cmocka_unit_test_setup(test_inherits_from_exec, setup),
 	    cmocka_unit_test_setup(test_joins_kernels, setup),
