@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names of Java methods from the memory of a real Java VM, without any options to it. JAVA names
  * another one than that in PATH. */
+#include "live_runtime.h"
 #include "unit.h"
 
 #include <elf.h>
@@ -46,25 +47,10 @@ static bool live_read(void *context, uint64_t addr, void *bytes, size_t size)
 /* Starts it and waits for its word; false: there is no Java here. */
 static bool java_start(struct java *java)
 {
-	const char *command = getenv("JAVA") ? getenv("JAVA") : "java";
-	char said[64] = {0};
-	int out[2];
+	const char *path = getenv("JAVA") ? getenv("JAVA") : "java";
+	const char *const command[] = {path, getenv("JAVA_MAIN") ? "Burn" : "Burn.java", NULL};
 
-	assert_int_equal(pipe(out), 0);
-	FILE *file = fopen("Burn.java", "w");
-	assert_non_null(file);
-	fputs(program, file);
-	fclose(file);
-	java->pid = fork();
-	if (!java->pid) {
-		dup2(out[1], 1);
-		execlp(command, command, getenv("JAVA_MAIN") ? "Burn" : "Burn.java", NULL);
-		_exit(127);
-	}
-	close(out[1]);
-	ssize_t got = read(out[0], said, sizeof(said) - 1);
-	close(out[0]);
-	return got > 0 && !strncmp(said, "ready", 5);
+	return live_runtime_start(command, "Burn.java", program, &java->pid);
 }
 
 /* Where libjvm.so is loaded, and its path. */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Threads, frames and names from the memory of a real Python process. PYTHON names another one than
  * that in PATH. */
+#include "live_runtime.h"
 #include "unit.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,52 +40,21 @@ static bool live_read(void *context, uint64_t addr, void *bytes, size_t size)
 /* Starts it and waits for its word; false: there is no Python here. */
 static bool live_start(struct live *live)
 {
-	const char *command = getenv("PYTHON") ? getenv("PYTHON") : "python3";
-	char said[64] = {0};
-	int out[2];
+	const char *python = getenv("PYTHON") ? getenv("PYTHON") : "python3";
+	const char *const command[] = {python, "-S", "waits.py", NULL};
 
-	assert_int_equal(pipe(out), 0);
-	FILE *file = fopen("waits.py", "w");
-	assert_non_null(file);
-	fputs(program, file);
-	fclose(file);
-	live->pid = fork();
-	if (!live->pid) {
-		dup2(out[1], 1);
-		execlp(command, command, "-S", "waits.py", NULL);
-		_exit(127);
-	}
-	close(out[1]);
-	ssize_t got = read(out[0], said, sizeof(said) - 1);
-	close(out[0]);
-	return got > 0 && !strncmp(said, "ready", 5);
+	return live_runtime_start(command, "waits.py", program, &live->pid);
+}
+
+static const char *python_symbol(unsigned symbol)
+{
+	return vp_python_symbol_name(symbol);
 }
 
 /* Notes the exported symbols of a mapped file; false: it is not the interpreter. */
 static bool find_symbols(struct live *live, const char *path, uint64_t start)
 {
-	int fd = open(path, O_RDONLY);
-	struct stat status;
-
-	assert_true(fd >= 0 && !fstat(fd, &status));
-	const char *file = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	assert_true(file != MAP_FAILED);
-	const Elf64_Ehdr *header = (const void *)file;
-	const Elf64_Shdr *sections = (const void *)(file + header->e_shoff);
-	uint64_t base = header->e_type == ET_DYN ? start : 0;
-	for (unsigned i = 0; i < header->e_shnum; i++) {
-		if (sections[i].sh_type != SHT_DYNSYM)
-			continue;
-		const Elf64_Sym *table = (const void *)(file + sections[i].sh_offset);
-		const char *names = file + sections[sections[i].sh_link].sh_offset;
-		for (size_t j = 0; j < sections[i].sh_size / sizeof(*table); j++)
-			for (unsigned k = 0; k < VP_PYTHON_SYMBOLS; k++)
-				if (table[j].st_value &&
-				    !strcmp(names + table[j].st_name, vp_python_symbol_name(k)))
-					live->symbols[k] = base + table[j].st_value;
-	}
-	munmap((void *)file, (size_t)status.st_size);
-	close(fd);
+	live_runtime_symbols(path, start, python_symbol, VP_PYTHON_SYMBOLS, live->symbols);
 	return live->symbols[VP_PYTHON_LOOP] != 0;
 }
 
