@@ -74,7 +74,7 @@ struct vp_error *vp_tracepoints_end(struct vp_tracepoints *tracepoints) VP_MUST_
 /*
  * Lost events of the pCPU, from the start until the last drain. With perf's buffers, `events` is
  * the kernel's count in the buffer; after the end, all events that perf counted and that were not
- * recorded.
+ * recorded. With ftrace's buffers, the names of threads that did not fit count as events, too.
  */
 struct vp_tracepoints_loss {
 	uint64_t events;
