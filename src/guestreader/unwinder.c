@@ -293,7 +293,8 @@ struct unwinding {
 	const struct vp_guest_kernel *kernel;
 	struct process *process;
 	const struct vp_user_stack *stack;
-	bool has_lines;  /* unwinder->lines are current */
+	const struct vp_runtime_frames *runtimes; /* NULL: none */
+	bool has_lines;                           /* unwinder->lines are current */
 	bool read_later; /* data outside the copy was read, later than the sample */
 	struct unwinder_mapping last;
 };
@@ -440,8 +441,15 @@ static enum vp_cfi_result unwinder_find(void *context, uint64_t address, struct 
 	return result;
 }
 
+static enum vp_user_step unwinder_step(void *context, struct vp_user_registers *now, bool exact)
+{
+	const struct vp_runtime_frames *runtimes = ((struct unwinding *)context)->runtimes;
+
+	return runtimes ? runtimes->step(runtimes->context, now, exact) : VP_USER_STEP_NONE;
+}
+
 void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
-			   const struct vp_frame_namer *namer, struct vp_stack_job *job)
+			   const struct vp_runtime_frames *runtimes, struct vp_stack_job *job)
 {
 	const struct vp_user_stack *stack = &job->stack;
 	struct vp_user_registers registers = {.known = stack->known};
@@ -457,7 +465,8 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 	struct unwinding unwinding = {.unwinder = unwinder,
 				      .kernel = kernel,
 				      .process = find_process(unwinder, kernel, stack),
-				      .stack = stack};
+				      .stack = stack,
+				      .runtimes = runtimes};
 	if (!unwinding.process->mappings.count)
 		return;
 	for (unsigned i = 0; i < PAGES; i++)
@@ -466,11 +475,14 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 	const struct vp_user_program program = {.read = unwinder_read,
 						.find = unwinder_find,
 						.is_generated = unwinder_is_generated,
+						.step = unwinder_step,
 						.is_code = unwinder_is_code,
 						.context = &unwinding};
+	if (runtimes)
+		runtimes->begin(runtimes->context, &program, job);
 	vp_user_chain_make(&program, &registers, &chain);
-	if (namer)
-		namer->name(namer->context, &program, job, &chain);
+	if (runtimes)
+		runtimes->name(runtimes->context, &program, job, &chain);
 	job->end = (uint16_t)chain.end;
 	job->flags = (chain.by_table ? VP_CHAIN_BY_TABLES : 0) |
 		     (unwinding.read_later ? VP_CHAIN_READ_LATER : 0);

@@ -10,8 +10,14 @@
 
 struct vp_guest_unwinder;
 
-/* Frames of language runtimes: replaces addresses of a chain by those of functions. */
-struct vp_frame_namer {
+/* Frames of language runtimes. */
+struct vp_runtime_frames {
+	/* Called first for each stack. `program` is valid until name() returns. */
+	void (*begin)(void *context, const struct vp_user_program *program,
+		      const struct vp_stack_job *job);
+	/* As in struct vp_user_program. */
+	enum vp_user_step (*step)(void *context, struct vp_user_registers *now, bool exact);
+	/* Replaces addresses of a chain by those of functions. */
 	void (*name)(void *context, const struct vp_user_program *program,
 		     const struct vp_stack_job *job, struct vp_user_chain *chain);
 	void *context;
@@ -19,8 +25,8 @@ struct vp_frame_namer {
 
 struct vp_guest_unwinder *vp_guest_unwinder_new(void);
 void vp_guest_unwinder_free(struct vp_guest_unwinder *unwinder);
-/* Unwinds the job's stack, and writes its reply. `namer`, unless NULL, is called before. */
+/* Unwinds the job's stack, and writes its reply. `runtimes` may be NULL. */
 void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
-			   const struct vp_frame_namer *namer, struct vp_stack_job *job);
+			   const struct vp_runtime_frames *runtimes, struct vp_stack_job *job);
 
 #endif

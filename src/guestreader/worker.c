@@ -23,6 +23,7 @@
 #include "guestmem/tasks/counts.h"
 #include "guestmem/tasks/tasks.h"
 #include "guestreader/interpreted.h"
+#include "guestreader/java_frames.h"
 #include "guestreader/stack_job.h"
 #include "guestreader/unwinder.h"
 #include "guestreader/v8_frames.h"
@@ -52,6 +53,9 @@ struct worker {
 	struct vp_guest_dump *dump;
 	struct vp_guest_unwinder *unwinder; /* NULL: no stack was unwound yet */
 	struct vp_stack_job job;            /* copy of the job that is being unwound */
+	struct vp_java_frames *java_frames; /* NULL: no Java process yet */
+	bool is_java;                       /* the job is of a Java process … */
+	struct vp_java_stack java;          /* … and its stack */
 	struct vp_buffer answer;
 };
 
@@ -349,7 +353,7 @@ static void worker_take_hit(struct worker *worker, bool method, struct vp_cursor
 		vp_guest_runtimes_hit_methods(runtimes, &worker->kernel, (uint32_t)tgid, &addr, 1,
 					      time);
 	else
-		vp_guest_runtimes_hit(runtimes, &worker->kernel, (uint32_t)tgid, addr, time);
+		vp_guest_runtimes_hit(runtimes, &worker->kernel, (uint32_t)tgid, &addr, 1, time);
 }
 
 /* Inserts interpreter frames into the chain, and looks up their names. */
@@ -371,10 +375,9 @@ static void put_interpreted(struct worker *worker, struct vp_stack_job *job)
 }
 
 /* Replaces addresses in V8's code by functions of JavaScript, and looks up their names. */
-static void worker_put_v8(void *context, const struct vp_user_program *program,
+static void worker_put_v8(struct worker *worker, const struct vp_user_program *program,
 			  const struct vp_stack_job *job, struct vp_user_chain *chain)
 {
-	struct worker *worker = context;
 	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(worker->dump);
 	uint32_t tgid = job->stack.guest_pid;
 	uint64_t functions[VP_CHAIN_FRAMES];
@@ -388,16 +391,68 @@ static void worker_put_v8(void *context, const struct vp_user_program *program,
 					      job->stack.time);
 }
 
+/* Replaces interpreted frames of Java by methods, adds inlined ones, and looks up their names. */
+static void worker_put_java(struct worker *worker, const struct vp_stack_job *job,
+			    struct vp_user_chain *chain)
+{
+	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(worker->dump);
+	uint32_t tgid = job->stack.guest_pid;
+	uint64_t time = job->stack.time;
+	struct vp_java_found found;
+
+	vp_java_frames_put(&worker->java, chain, &found);
+	if (found.n_code)
+		vp_guest_runtimes_hit(runtimes, &worker->kernel, tgid, found.code, found.n_code,
+				      time);
+	if (found.n_methods)
+		vp_guest_runtimes_hit_methods(runtimes, &worker->kernel, tgid, found.methods,
+					      found.n_methods, time);
+}
+
+static void worker_begin_stack(void *context, const struct vp_user_program *program,
+			       const struct vp_stack_job *job)
+{
+	struct worker *worker = context;
+	uint32_t tgid = job->stack.guest_pid;
+
+	worker->java =
+	    (struct vp_java_stack){.program = program, .tgid = tgid, .time = job->stack.time};
+	worker->is_java =
+	    vp_guest_runtimes_java(vp_guest_dump_runtimes(worker->dump), tgid, &worker->java.vm);
+	if (worker->is_java && !worker->java_frames)
+		worker->java_frames = vp_java_frames_new();
+	worker->java.frames = worker->java_frames;
+}
+
+static enum vp_user_step worker_step(void *context, struct vp_user_registers *now, bool exact)
+{
+	struct worker *worker = context;
+
+	return worker->is_java ? vp_java_frames_step(&worker->java, now, exact) : VP_USER_STEP_NONE;
+}
+
+static void worker_name_frames(void *context, const struct vp_user_program *program,
+			       const struct vp_stack_job *job, struct vp_user_chain *chain)
+{
+	struct worker *worker = context;
+
+	if (worker->is_java)
+		worker_put_java(worker, job, chain);
+	else
+		worker_put_v8(worker, program, job, chain);
+}
+
 /* Unwinds a copy of the job, so that the other side reads only the result. */
 static void unwind_one(struct worker *worker, struct vp_stack_job *to)
 {
-	const struct vp_frame_namer namer = {worker_put_v8, worker};
+	const struct vp_runtime_frames runtimes = {worker_begin_stack, worker_step,
+						   worker_name_frames, worker};
 	struct vp_stack_job *job = &worker->job;
 
 	*job = *to;
 	job->count = 0;
 	if (worker->found) {
-		vp_guest_unwinder_run(worker->unwinder, &worker->kernel, &namer, job);
+		vp_guest_unwinder_run(worker->unwinder, &worker->kernel, &runtimes, job);
 		put_interpreted(worker, job);
 	}
 	to->end = job->end;
@@ -503,6 +558,7 @@ void vp_guest_worker_run(const struct vp_guest_worker_options *options)
 	}
 	end_scan(&worker);
 	vp_guest_unwinder_free(worker.unwinder);
+	vp_java_frames_free(worker.java_frames);
 	vp_guest_dump_free(worker.dump);
 	vp_guest_kernel_deinit(&worker.kernel);
 	vp_vec_deinit(&worker.packs);

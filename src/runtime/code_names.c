@@ -55,8 +55,9 @@ bool vp_code_names_add(struct vp_code_names *names, const struct vp_code_birth *
 	return true;
 }
 
-bool vp_code_names_add_named(struct vp_code_names *names, struct vp_code_birth *birth,
-			     const char *name)
+/* The same with its name; counts a failure, also if the name is unknown (NULL). */
+static bool code_names_add_named(struct vp_code_names *names, struct vp_code_birth *birth,
+				 const char *name)
 {
 	if (name)
 		birth->name = vp_intern_string(&names->texts, name);
@@ -98,7 +99,7 @@ bool vp_code_names_see(struct vp_code_names *names, const struct vp_code_source 
 		known->checked_ns = time_ns > known->checked_ns ? time_ns : known->checked_ns;
 		return true;
 	}
-	bool done = vp_code_names_add_named(
+	bool done = code_names_add_named(
 	    names, &birth,
 	    source->name(source->context, addr, &name) ? vp_buffer_text(&name) : NULL);
 

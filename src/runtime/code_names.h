@@ -41,9 +41,6 @@ void vp_code_names_again(struct vp_code_names *names, struct vp_code_birth *birt
 bool vp_code_names_lately(struct vp_code_names *names, uint64_t addr, uint64_t time_ns);
 /* Adds code; false: VP_CODE_MAX_NAMES reached. */
 bool vp_code_names_add(struct vp_code_names *names, const struct vp_code_birth *birth);
-/* The same with its name; counts a failure, also if the name is unknown (NULL). */
-bool vp_code_names_add_named(struct vp_code_names *names, struct vp_code_birth *birth,
-			     const char *name);
 
 /* Interpreted functions, identified by the address of their data. */
 struct vp_code_source {

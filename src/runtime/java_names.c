@@ -7,9 +7,6 @@
 #include "runtime/code_names.h"
 #include "runtime/process_memory.h"
 
-/* Alignment of a Method. */
-enum { METHOD_BYTES = 8 };
-
 static uint64_t identity_of(const struct vp_java_code *code)
 {
 	return vp_hash64(code->method + ((uint64_t)code->compile_id << 32)) ^
@@ -52,27 +49,24 @@ bool vp_java_names_see(struct vp_code_names *names, const struct vp_java_vm *vm,
 	return done;
 }
 
-bool vp_java_names_see_method(struct vp_code_names *names, const struct vp_java_vm *vm,
-			      uint64_t method, uint64_t time_ns)
+static bool identity_of_method(void *context, uint64_t method, uint64_t *ret)
 {
-	struct vp_code_birth birth = {
-	    .addr = method, .size = METHOD_BYTES, .from_ns = time_ns, .last_ns = time_ns};
-	struct vp_buffer name = {0};
+	const struct vp_java_vm *vm = context;
 
-	if (!vp_process_u64(vm->memory, method + vm->tables.at.method_const, &birth.identity)) {
-		names->failed++;
-		return false;
-	}
-	struct vp_code_birth *known = vp_code_names_known(names, method, birth.identity);
-	if (known) {
-		vp_code_names_again(names, known, time_ns);
-		return true;
-	}
-	bool done = vp_code_names_add_named(
-	    names, &birth, vp_java_method_name(vm, method, &name) ? vp_buffer_text(&name) : NULL);
+	return vp_process_u64(vm->memory, method + vm->tables.at.method_const, ret);
+}
 
-	vp_buffer_deinit(&name);
-	return done;
+static bool name_of_method(void *context, uint64_t method, struct vp_buffer *name)
+{
+	return vp_java_method_name(context, method, name);
+}
+
+bool vp_java_names_see_method(struct vp_code_names *names, struct vp_java_vm *vm, uint64_t method,
+			      uint64_t time_ns)
+{
+	const struct vp_code_source source = {identity_of_method, name_of_method, vm};
+
+	return vp_code_names_see(names, &source, method, time_ns);
 }
 
 struct all {

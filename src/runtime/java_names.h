@@ -15,8 +15,8 @@
 bool vp_java_names_see(struct vp_code_names *names, const struct vp_java_vm *vm, uint64_t addr,
 		       uint64_t time_ns, struct vp_java_code *ret);
 /* Notes a sample of an interpreted method. Its name belongs to the address of the Method. */
-bool vp_java_names_see_method(struct vp_code_names *names, const struct vp_java_vm *vm,
-			      uint64_t method, uint64_t time_ns);
+bool vp_java_names_see_method(struct vp_code_names *names, struct vp_java_vm *vm, uint64_t method,
+			      uint64_t time_ns);
 /* Reads the names of all code at `time_ns`; *damaged: the list is incomplete. */
 void vp_java_names_see_all(struct vp_code_names *names, const struct vp_java_vm *vm,
 			   uint64_t time_ns, bool *damaged);

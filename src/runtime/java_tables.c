@@ -50,6 +50,22 @@ static const struct {
     MEMBER("HeapBlock::Header", "_used", header_used),
     MEMBER("CodeBlob", "_name", blob_name),
     MEMBER("CodeBlob", "_size", blob_size),
+    MEMBER("CodeBlob", "_code_begin", blob_code_begin),   /* JDK 9 to 22 */
+    MEMBER("CodeBlob", "_code_offset", blob_code_offset), /* others */
+    MEMBER("CodeBlob", "_frame_size", blob_frame_size),
+    MEMBER("CodeBlob", "_frame_complete_offset", blob_frame_complete),
+    MEMBER("CodeBlob", "_mutable_data", blob_mutable), /* JDK 25 */
+    MEMBER("CodeBlob", "_mutable_data_size", blob_mutable_size),
+    MEMBER("CodeBlob", "_relocation_size", blob_relocation_size),
+    MEMBER("CompiledMethod", "_scopes_data_begin", nmethod_scopes_begin),
+    MEMBER("nmethod", "_scopes_data_offset", nmethod_scopes),
+    MEMBER("nmethod", "_scopes_pcs_offset", nmethod_pcs),
+    MEMBER("nmethod", "_dependencies_offset", nmethod_pcs_end), /* up to JDK 22 */
+    MEMBER("nmethod", "_metadata_offset", nmethod_metadata),
+    MEMBER("nmethod", "_immutable_data", nmethod_immutable), /* JDK 23 and newer */
+    MEMBER("nmethod", "_immutable_data_size", nmethod_immutable_size),
+    MEMBER("PcDesc", "_pc_offset", pc_offset),
+    MEMBER("PcDesc", "_scope_decode_offset", pc_scope),
     MEMBER("nmethod", "_method", nmethod_method),
     MEMBER("CompiledMethod", "_method", nmethod_method), /* JDK 9 to 22 */
     MEMBER("nmethod", "_compile_id", nmethod_compile_id),
@@ -57,6 +73,7 @@ static const struct {
     MEMBER("Method", "_constMethod", method_const),
     MEMBER("ConstMethod", "_constants", const_constants),
     MEMBER("ConstMethod", "_name_index", const_name_index),
+    MEMBER("ConstMethod", "_flags._flags", const_new_flags), /* JDK 21 and newer */
     MEMBER("ConstantPool", "_pool_holder", pool_holder),
     MEMBER("ConstantPool", "_length", pool_length),
     MEMBER("Klass", "_name", klass_name),
@@ -72,6 +89,7 @@ static const struct {
 } sizes[] = {
     {"HeapBlock", offsetof(struct vp_java_layout, block_size)},
     {"ConstantPool", offsetof(struct vp_java_layout, pool_size)},
+    {"PcDesc", offsetof(struct vp_java_layout, pc_size)},
 };
 
 static const struct {

@@ -39,9 +39,18 @@ struct vp_java_layout {
 	uint32_t space_low, space_high; /* members of a VirtualSpace */
 	uint32_t header_length, header_used, block_size;
 	uint32_t blob_name, blob_size;
+	uint32_t blob_code_begin, blob_code_offset; /* an address, or an offset in the blob */
+	uint32_t blob_frame_size, blob_frame_complete;
 	uint32_t nmethod_method, nmethod_compile_id, nmethod_level;
+	/* Debug information of compiled methods. JDK 25: in two blocks of their own. */
+	uint32_t nmethod_pcs, nmethod_pcs_end, nmethod_metadata;
+	uint32_t nmethod_scopes_begin, nmethod_scopes; /* an address, or an offset */
+	uint32_t nmethod_immutable, nmethod_immutable_size;
+	uint32_t blob_mutable, blob_mutable_size, blob_relocation_size;
+	uint32_t pc_offset, pc_scope, pc_size; /* members and size of a PcDesc */
 	uint32_t method_const;
 	uint32_t const_constants, const_name_index;
+	uint32_t const_new_flags; /* JDK 21 and newer */
 	uint32_t pool_holder, pool_length, pool_size;
 	uint32_t klass_name;
 	uint32_t symbol_length, symbol_length_and_refcount, symbol_body;

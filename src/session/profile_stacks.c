@@ -14,9 +14,10 @@
 
 #include <string.h>
 
-/* Maximum time that samples wait for unwinding. After that they keep the chain by frame pointers of
- * the sampling program. */
-enum { WAIT_MS = 20 };
+/* Maximum time that samples wait for unwinding: for the reader's other work, and for each stack. A
+ * stack of 60 frames takes about 0.5 ms on a slow CPU. After that they keep the chain by frame
+ * pointers of the sampling program. */
+enum { WAIT_MS = 20, WAIT_PER_STACK_MS = 1 };
 
 /* A part of the records with at most VP_STACK_JOBS stacks. */
 struct stacks_part {
@@ -57,7 +58,7 @@ static void request_chains(struct vp_profile_instrument *profile, char *end,
 		part->end += vp_record_length(header);
 	}
 	if (watch && part->count)
-		vp_guest_watch_unwind(watch, WAIT_MS);
+		vp_guest_watch_unwind(watch, WAIT_MS + WAIT_PER_STACK_MS * part->count);
 }
 
 /* Number of frames found by the job; 0: none, or not finished. */

@@ -254,6 +254,39 @@ static bool step_by_pointer(struct walk *walk)
 	return true;
 }
 
+static enum vp_user_step step_in_generated(struct walk *walk)
+{
+	const struct vp_user_program *program = walk->program;
+	struct vp_user_registers next = walk->now;
+	enum vp_user_step result =
+	    program->step ? program->step(program->context, &next, walk->exact) : VP_USER_STEP_NONE;
+
+	if (result != VP_USER_STEP_DONE)
+		return result;
+	/* A caller's frame is at a higher address. */
+	if (next.value[VP_DWARF_RSP] <= walk->now.value[VP_DWARF_RSP])
+		return VP_USER_STEP_FAILED;
+	walk->now = next;
+	walk->exact = false;
+	walk->ret->by_table++;
+	return result;
+}
+
+/* Unwinds one frame of code without an unwind table. */
+static bool step_without_table(struct walk *walk)
+{
+	switch (step_in_generated(walk)) {
+	case VP_USER_STEP_DONE:
+		return true;
+	case VP_USER_STEP_FAILED:
+		return fail(walk, VP_CHAIN_NO_TABLE);
+	default:
+		if (is_at_signal_return(walk))
+			return step_by_signal(walk);
+		return is_in_stub(walk) ? step_by_return(walk) : step_by_pointer(walk);
+	}
+}
+
 static bool step(struct walk *walk)
 {
 	const struct vp_user_program *program = walk->program;
@@ -267,9 +300,7 @@ static bool step(struct walk *walk)
 	case VP_CFI_BAD:
 		return fail(walk, VP_CHAIN_BAD_TABLE);
 	default:
-		if (is_at_signal_return(walk))
-			return step_by_signal(walk);
-		return is_in_stub(walk) ? step_by_return(walk) : step_by_pointer(walk);
+		return step_without_table(walk);
 	}
 }
 

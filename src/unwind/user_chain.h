@@ -14,6 +14,12 @@ struct vp_user_registers {
 	uint32_t known; /* a bit for each */
 };
 
+enum vp_user_step {
+	VP_USER_STEP_NONE,   /* not its code, or unwound by the frame pointer */
+	VP_USER_STEP_DONE,   /* the registers are the caller's */
+	VP_USER_STEP_FAILED, /* no valid caller */
+};
+
 /* The program's memory and code. */
 struct vp_user_program {
 	bool (*read)(void *context, uint64_t address, void *bytes, size_t size);
@@ -23,6 +29,9 @@ struct vp_user_program {
 				   struct vp_slice *expressions);
 	/* Whether the address is in code that the program generated; NULL: never. */
 	bool (*is_generated)(void *context, uint64_t address);
+	/* Unwinds a frame of generated code. `exact`: RIP is the address of an instruction, not a
+	 * return address. NULL: never. */
+	enum vp_user_step (*step)(void *context, struct vp_user_registers *now, bool exact);
 	/* Whether the address is in executable memory. */
 	bool (*is_code)(void *context, uint64_t address);
 	void *context;

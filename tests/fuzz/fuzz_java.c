@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "../unit/java_memory.h"
+#include "runtime/java_frame_layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -29,6 +30,22 @@ static bool fuzz_java_take_code(void *context, const struct vp_java_code *code)
 				abort();
 	vp_buffer_deinit(&name);
 	return true;
+}
+
+/* Layouts of frames, and inlined methods. */
+static void find_frame(const struct vp_java_vm *vm, uint64_t addr)
+{
+	struct vp_java_frame frame;
+
+	if (!vp_java_frame_find(vm, addr, &frame))
+		return;
+	if (addr < frame.begin || addr >= frame.end || frame.n_inlined > VP_JAVA_INLINED)
+		abort();
+	if (vp_java_frame_state(vm->memory, &frame, addr) > VP_JAVA_FRAME_RETURN_ON_TOP)
+		abort();
+	for (unsigned i = 0; i < frame.n_inlined; i++)
+		if (!frame.inlined[i] || frame.inlined[i] % 8)
+			abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -65,6 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	for (uint64_t at = 0; at < JAVA_CODE_SIZE; at += JAVA_SEGMENT / 2)
 		if (vp_java_code_find(&vm, JAVA_BASE + JAVA_AT_CODE + at, &code))
 			fuzz_java_take_code(&vm, &code);
+	for (uint64_t at = 0; at < JAVA_CODE_SIZE; at += 0x13)
+		find_frame(&vm, JAVA_BASE + JAVA_AT_CODE + at);
 	vp_java_code_each(&vm, fuzz_java_take_code, &vm, &damaged);
 	if (java.reads > MOST_READS)
 		abort();

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of Java methods, without any option to the Java VM: compiled ones, also while classes are loaded and unloaded, and interpreted ones.
+"""Names of Java methods, without any option to the Java VM: compiled ones, also while classes are loaded and unloaded, and interpreted ones. And
+their frames in call chains.
 
 The program runs each method for a known share of the time. Its pieces are classes that are loaded anew each time, by a class loader of
 their own: their code takes the places of others'."""
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-from lab import REPOSITORY, run_scenario
+from lab import REPOSITORY, run_scenario, vperf
 
 sys.path.insert(0, str(REPOSITORY / "lab"))
 from vlablib import debian_programs  # noqa: E402
@@ -58,6 +60,35 @@ public class Known {{
 }}
 """
 
+# A known call tree. Reflection calls inner() through native code.
+TREE = ["main", "outer", "middle", "inner", *["deep"] * 6, "tiny"]
+CHAINS = """import java.lang.reflect.Method;
+public class Chains {
+    static long sink;
+    static long tiny(long x) { for (int i = 0; i < 300; i += 1 + (int)(x >>> 63)) x = x * 31 + (x >> 7); return x; }
+    static long deep(int n, long x) { return n == 0 ? tiny(x) : deep(n - 1, x + n) + 1; }
+    public static long inner(long x) { for (int i = 0; i < 50; i++) x = deep(5, x); return x; }
+    static long middle(Method m, long x) throws Exception { return (Long) m.invoke(null, x); }
+    static long outer(Method m, long x) throws Exception { return middle(m, x) + 1; }
+    public static void main(String[] args) throws Exception {
+        Method m = Chains.class.getMethod("inner", long.class);
+        long end = System.nanoTime() + Long.parseLong(args[0]) * 1000000000L;
+        while (System.nanoTime() < end)
+            sink = outer(m, sink);
+        Thread.sleep(1500);
+    }
+}
+"""
+NATIVE = "-Dsun.reflect.inflationThreshold=2147483647 "
+# Recording → options. The first one finds the guest's kernel, too.
+STACKS = {"warm": NATIVE, "compiled": NATIVE, "first-compiler": f"{NATIVE}-XX:TieredStopAtLevel=1 ",
+          "interpreted": f"{NATIVE}-XX:CompileCommand=quiet -XX:CompileCommand=exclude,Chains.* "}
+# Percent of the chains, from SETTLED on: before that, vperf looks for the process, and methods are compiled.
+LEAST_CHAINS = 95.0
+SETTLED = ("--time", "+6s,")
+# Percent of all samples of Java in user space: its other threads run, too.
+LEAST_OF_ALL = 90.0
+
 
 def run(*command):
     subprocess.run([str(word) for word in command], check=True, timeout=300)
@@ -67,21 +98,25 @@ def method(name, access=""):
     return METHOD.format(name=name, access=access, steps=STEPS)
 
 
-def build(work, jdk):
-    """The program's classes, and a Java VM with what it needs."""
+def write_known(work):
     (work / "Known.java").write_text(PROGRAM.format(methods=method("often") + method("seldom"), pieces=PIECES))
     for i in range(PIECES):
         (work / f"Piece{i}.java").write_text(f"public class Piece{i} {{\n{method('piece', 'public ')}}}\n")
+
+
+def build(work, jdk):
+    """The program's classes, and a Java VM with what it needs."""
     run("javac", "--release", "17", "-d", work / "classes", *work.glob("*.java"))
     if not (work / "jre").exists():
         run(jdk / "bin/jlink", "--add-modules", "java.base", "--strip-debug", "--no-header-files", "--no-man-pages",
             "--module-path", jdk / "jmods", "--output", work / "jre")
 
 
-def run_java(directory):
+def run_program(directory, write, recordings):
     jdk = debian_programs.get(AMD64, PACKAGES) / JDK
     work = Path(f"{directory}.programs")
     work.mkdir(parents=True, exist_ok=True)
+    write(work)
     build(work, jdk)
     files = {f"/java/{file.name}": file for file in (work / "classes").glob("*.class")}
     # Packed, because the lab copies an ELF file with its libraries, and these need each other. Two are copied, too, for the libraries of this
@@ -89,12 +124,20 @@ def run_java(directory):
     run("tar", "-C", work, "--exclude=legal", "-cf", work / "jre.tar", "jre")
     files |= {"/jre.tar": work / "jre.tar", "/needs/jvm": work / "jre/lib/server/libjvm.so", "/needs/jli": work / "jre/lib/libjli.so"}
     lines = "".join(f"file g1 {source} {path}\n" for path, source in sorted(files.items()))
-    java = "/jre/bin/java -cp /java"
     records = "command lab-guest run g1 tar -C / -xf /jre.tar\n"
-    records += "".join(f"command nice -n -15 vperf record --no-agent --vm g1 -o /out/{name} -- lab-guest run g1 {java} {options}Known {seconds}\n"
-                      for name, options, seconds in (("compiled", "", 12), ("interpreted", "-Xint ", 12)))
+    records += "".join(f"command nice -n -15 vperf record {options}--no-agent --vm g1 -o /out/{name} -- lab-guest run g1 /jre/bin/java -cp /java {program}\n"
+                      for name, options, program in recordings)
     guest = "guest g1 vcpus=1 memory=1024 truth=no kernel=bookworm flavour=cloud"
     return run_scenario(f"host pcpus=1 icount=yes memory=2560\n{guest}\n{lines}{records}", directory, timeout=2400, silence=900)
+
+
+def run_java(directory):
+    return run_program(directory, write_known, [("compiled", "", "Known 12"), ("interpreted", "", "-Xint Known 12")])
+
+
+def run_stacks(directory):
+    return run_program(directory, lambda work: (work / "Chains.java").write_text(CHAINS),
+                       [(name, "-g ", f"{options}Chains {3 if name == 'warm' else 12}") for name, options in STACKS.items()])
 
 
 def is_unnamed(function):
@@ -125,7 +168,45 @@ def java(run_, claims):
                          beside=BESIDE)
 
 
+def methods_of(frames):
+    return [frame.removeprefix("Chains.") for frame in frames if frame.startswith("Chains.")]
+
+
+def is_native(frame):
+    return frame.startswith(("libjvm.so", "libjava.so", "JavaCalls::", "Reflection::", "JVM_"))
+
+
+def is_tree(frames):
+    """Whether the methods are the tree's, from the start of the thread on, and native code calls inner()."""
+    methods = methods_of(frames)
+    whole = [*TREE[:TREE.index("deep")], *["deep"] * methods.count("deep"), "tiny"]
+    if methods not in (TREE[:len(methods)], whole) or not frames[0].startswith(("libc.so.6:", "clone3", "__clone3", "start_thread")):
+        return False
+    return "inner" not in methods or any(map(is_native, frames[frames.index("Chains.middle"):frames.index("Chains.inner")]))
+
+
+def stacks(run_, claims):
+    for name in list(STACKS)[1:]:
+        report = json.loads(vperf("report", str(run_.recording(name)), "--view", "guest", "--vm", "g1", "--format", "json", "--no-host-files",
+                                  *SETTLED).stdout)
+        found = [stack for stack in report["stacks"] if stack["process"] == "java" and not any("_[k]" in frame for frame in stack["frames"])]
+        known = [stack for stack in found if methods_of(stack["frames"])]
+        right = sum(stack["samples"] for stack in known if is_tree(stack["frames"]))
+        total, counted = (sum(stack["samples"] for stack in of) for of in (found, known))
+        wrong = max((stack for stack in known if not is_tree(stack["frames"])), key=lambda stack: stack["samples"], default=None)
+        claims.note(f"{name}: {report['walks']['guest_user']}")
+        claims.check(counted > 2000 and 100 * right >= LEAST_CHAINS * counted,
+                     f"{name}: {right} of {counted} chains with methods of the program ({100 * right / max(counted, 1):.2f} %) are those of the known "
+                     f"tree, through native code, at least {LEAST_CHAINS} %: {wrong and (wrong['samples'], wrong['frames'])}")
+        rest = max((stack for stack in found if not methods_of(stack["frames"])), key=lambda stack: stack["samples"], default=None)
+        claims.check(100 * right >= LEAST_OF_ALL * total, f"{name}: {right} of all {total} chains of Java, at least {LEAST_OF_ALL} %: "
+                     f"{rest and (rest['samples'], rest['frames'])}")
+        deepest = sum(stack["samples"] for stack in known if methods_of(stack["frames"])[-2:] in (["deep", "tiny"], ["deep", "deep"]))
+        claims.check(2 * deepest > counted, f"{name}: {deepest} of {counted} chains are in the recursion, more than half")
+
+
 run_java.is_virtual = True
+run_stacks.is_virtual = True
 TESTS = []
 QUICK = ()
-FULL = [("names: java without options", run_java, java)]
+FULL = [("names: java without options", run_java, java), ("names: java stacks", run_stacks, stacks)]

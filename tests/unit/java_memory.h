@@ -13,7 +13,7 @@
 enum {
 	JAVA_SIZE = 0x9000,
 	/* Places, from JAVA_BASE on: */
-	JAVA_AT_STRUCTS = 0x100,
+	JAVA_AT_STRUCTS = 0x8000,
 	JAVA_AT_TYPES = 0x800,
 	JAVA_AT_STRINGS = 0xa00,
 	JAVA_AT_STATICS = 0x1800, /* the pointers to the array of heaps, and to the only heap */
@@ -26,12 +26,18 @@ enum {
 	JAVA_AT_KLASS = 0x2200,
 	JAVA_AT_SYMBOLS = 0x2300, /* 0x40 bytes each: class, method 1, method 2 */
 	JAVA_AT_NAMES = 0x2500,   /* of blobs, 0x20 bytes each */
+	JAVA_AT_DEBUG = 0x2700,   /* JDK 25: debug information of block 2 */
+	JAVA_AT_METADATA = 0x2800,
 	JAVA_AT_MAP = 0x3000,
 	JAVA_AT_CODE = 0x4000,
 	JAVA_CODE_SIZE = 0x4000,
 	JAVA_SEGMENT = 0x80,
 	JAVA_STRIDE = 48,
 	JAVA_BLOCKS = 5,
+	/* In each block with code: */
+	JAVA_CODE_OFFSET = 0x80,
+	JAVA_FRAME_WORDS = 6,
+	JAVA_FRAME_COMPLETE = 9,
 };
 
 enum java_version { JAVA_8, JAVA_13, JAVA_25 };
@@ -112,8 +118,29 @@ static inline void java_tables(struct java_memory *java)
 	java_member(java, "Symbol", java->version == JAVA_13 ? "_length_and_refcount" : "_length",
 		    0, 0);
 	java_member(java, "Symbol", "_body", 6, 0);
+	java_member(java, "CodeBlob", java->version == JAVA_13 ? "_code_begin" : "_code_offset",
+		    0x30, 0);
+	java_member(java, "CodeBlob", "_frame_size", 0x38, 0);
+	java_member(java, "CodeBlob", "_frame_complete_offset", 0x3c, 0);
+	java_member(java, "nmethod", "_scopes_pcs_offset", 0x40, 0);
+	java_member(java, "nmethod", newest ? "_scopes_data_offset" : "_dependencies_offset", 0x44,
+		    0);
+	if (newest) {
+		java_member(java, "ConstMethod", "_flags._flags", 0, 0);
+		java_member(java, "nmethod", "_immutable_data", 0x48, 0);
+		java_member(java, "nmethod", "_immutable_data_size", 0x50, 0);
+		java_member(java, "CodeBlob", "_mutable_data", 0x58, 0);
+		java_member(java, "CodeBlob", "_mutable_data_size", 0x60, 0);
+		java_member(java, "CodeBlob", "_relocation_size", 0x64, 0);
+	} else if (!old) {
+		java_member(java, "CompiledMethod", "_scopes_data_begin", 0x48, 0);
+		java_member(java, "nmethod", "_metadata_offset", 0x50, 0);
+	}
+	java_member(java, "PcDesc", "_pc_offset", 0, 0);
+	java_member(java, "PcDesc", "_scope_decode_offset", 4, 0);
 	java_type(java, "HeapBlock", newest ? 8 : 16);
 	java_type(java, "ConstantPool", 0x48);
+	java_type(java, "PcDesc", 16);
 }
 
 /* The addresses of the exported variables, and their values. */
@@ -190,6 +217,47 @@ static inline uint64_t java_blob(const struct java_memory *java, unsigned block)
 	       (java->version == JAVA_25 ? 8 : 16);
 }
 
+/* Debug information of a method: up to offset 0x10 in its code it is the method itself, up to 0x20
+ * method 1, which is inlined. */
+static inline void java_debug(struct java_memory *java, size_t pcs, size_t data, size_t metadata)
+{
+	uint8_t zero = java->version == JAVA_25;
+	const uint32_t entries[][2] = {{UINT32_MAX, 0}, {0x10, 1}, {0x20, 3}, {INT32_MAX, 0}};
+	const uint8_t scopes[] = {0xff, zero, (uint8_t)(zero + 1), (uint8_t)(zero + 1),
+				  (uint8_t)(zero + 2)};
+
+	for (unsigned i = 0; i < 4; i++)
+		memcpy(java->bytes + pcs + 16UL * i, entries[i], sizeof(entries[i]));
+	memcpy(java->bytes + data, scopes, sizeof(scopes));
+	java_put(java, metadata, java_method(0), 8);
+	java_put(java, metadata + 8, java_method(1), 8);
+}
+
+static inline void java_frames(struct java_memory *java, size_t blob, bool with_debug)
+{
+	bool newest = java->version == JAVA_25;
+
+	java_put(java, blob + 0x30,
+		 java->version == JAVA_13 ? JAVA_BASE + blob + JAVA_CODE_OFFSET : JAVA_CODE_OFFSET,
+		 java->version == JAVA_13 ? 8 : 4);
+	java_put(java, blob + 0x38, JAVA_FRAME_WORDS, 4);
+	java_put(java, blob + 0x3c, JAVA_FRAME_COMPLETE, 2);
+	if (!with_debug)
+		return;
+	java_put(java, blob + 0x40, newest ? 0 : 0x280, 4);
+	java_put(java, blob + 0x44, newest ? 0x40 : 0x2c0, 4);
+	java_put(java, blob + 0x48, JAVA_BASE + (newest ? JAVA_AT_DEBUG : blob + 0x200), 8);
+	java_put(java, blob + 0x50, newest ? 0x80 : 0x1c0, 4);
+	if (newest) {
+		java_put(java, blob + 0x58, JAVA_BASE + JAVA_AT_METADATA, 8);
+		java_put(java, blob + 0x60, 0x20, 4);
+		java_put(java, blob + 0x64, 8, 4);
+		java_debug(java, JAVA_AT_DEBUG, JAVA_AT_DEBUG + 0x40, JAVA_AT_METADATA + 8);
+	} else {
+		java_debug(java, blob + 0x280, blob + 0x200, blob + 0x1c0);
+	}
+}
+
 static inline void java_code(struct java_memory *java)
 {
 	memset(java->bytes + JAVA_AT_MAP, 0xff, JAVA_CODE_SIZE / JAVA_SEGMENT);
@@ -211,6 +279,7 @@ static inline void java_code(struct java_memory *java)
 		java_put(java, blob + 0x20, java_method(java_blocks[i].method), 8);
 		java_put(java, blob + 0x28, 100 + i, 4);
 		java->bytes[blob + 0x2c] = 4;
+		java_frames(java, blob, i == 2);
 	}
 }
 

@@ -547,7 +547,7 @@ static void test_java(void **state)
 	assert_non_null(strstr(maps, " 7f0000005508 3e0 com.example.Work$$Lambda/0x12.spin "));
 	assert_non_null(strstr(maps, " 7f0000005508 3e0 com.example.Work$$Lambda/0x12.<init> "
 				     "9223372036854775807\n"));
-	assert_non_null(strstr(maps, " 7f0000002000 8 com.example.Work$$Lambda/0x12.spin 77\n"));
+	assert_non_null(strstr(maps, " 7f0000002000 10 com.example.Work$$Lambda/0x12.spin 77\n"));
 	assert_null(strstr(maps, " 1\nj"));
 	assert_null(strstr(maps, " 78\n"));
 	vp_buffer_deinit(&text);

@@ -126,12 +126,13 @@ static void test_interpreted(void **state)
 	assert_int_equal(process.names.births.count, 2);
 	expect_birth(&process, 0, java_method(0), 100, spin);
 	expect_birth(&process, 1, java_method(1), 110, init);
-	assert_int_equal(process.names.births.at[0].size, 8);
+	assert_int_equal(process.names.births.at[0].size, 16);
 	/* Its class was unloaded, and the place is another method's. */
 	java_put(&process.java, JAVA_AT_METHODS + 8, JAVA_BASE + JAVA_AT_CONSTS + 0x20, 8);
-	assert_true(vp_java_names_see_method(&process.names, &process.vm, java_method(0), 200));
+	assert_true(
+	    vp_java_names_see_method(&process.names, &process.vm, java_method(0), 200000000));
 	assert_int_equal(process.names.births.count, 3);
-	expect_birth(&process, 2, java_method(0), 200, init);
+	expect_birth(&process, 2, java_method(0), 200000000, init);
 	vp_code_names_deinit(&process.names);
 }
 

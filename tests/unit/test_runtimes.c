@@ -62,7 +62,7 @@ static void step(struct watched *watched)
 static void hit(struct watched *watched, uint64_t addr, uint64_t time)
 {
 	vp_guest_runtimes_hit(vp_guest_dump_runtimes(watched->dump), &watched->opened.kernel, TGID,
-			      addr, time);
+			      &addr, 1, time);
 }
 
 static void expect_list(const struct watched *watched, const char *expected)
@@ -122,7 +122,7 @@ static void test_names(void **state)
 	expect_text(&text, "\nj 0 7f0000004008 13e0 Interpreter ", true);
 	expect_text(&text, "\nj 0 7f0000005508 3e0 com.example.Work$$Lambda/0x12.spin ", true);
 	expect_text(&text, "\nj 0 7f0000005508 3e0 com.example.Work$$Lambda/0x12.<init> ", true);
-	expect_text(&text, "\nj 0 7f0000002000 8 com.example.Work$$Lambda/0x12.spin 500\n", true);
+	expect_text(&text, "\nj 0 7f0000002000 10 com.example.Work$$Lambda/0x12.spin 500\n", true);
 	expect_text(&text, "\nn Java", false);
 	vp_buffer_deinit(&text);
 }

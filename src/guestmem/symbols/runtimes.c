@@ -389,8 +389,6 @@ static bool note_interpreter(void *context, const struct vp_java_code *code)
 
 static void note_bounds(struct runtime *runtime)
 {
-	bool damaged;
-
 	runtime->low = UINT64_MAX;
 	runtime->high = 0;
 	for (unsigned i = 0; i < runtime->vm.n_heaps; i++) {
@@ -398,8 +396,6 @@ static void note_bounds(struct runtime *runtime)
 		runtime->low = heap->low < runtime->low ? heap->low : runtime->low;
 		runtime->high = heap->high > runtime->high ? heap->high : runtime->high;
 	}
-	if (!runtime->interpreter_high)
-		vp_java_code_each(&runtime->vm, note_interpreter, runtime, &damaged);
 }
 
 /* Notes the range of the function that executes frames, and of the segment that contains it. */
@@ -583,6 +579,7 @@ static void runtime_open(struct vp_guest_runtimes *runtimes, const struct vp_gue
 	if (runtime->kind != RUNTIME_JAVA)
 		return;
 	note_bounds(runtime);
+	vp_java_code_each(&runtime->vm, note_interpreter, runtime, &runtime->damaged);
 	vp_java_names_see_all(&runtime->names, &runtime->vm, vp_clock_monotonic(),
 			      &runtime->damaged);
 }
@@ -717,53 +714,57 @@ static bool begin_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_
 	struct vp_error *error = vp_java_heaps_read(&runtime->vm);
 	bool done = !error;
 	vp_error_free(error);
+	if (done)
+		note_bounds(runtime);
 	runtime->names.failed += !done;
 	return done;
 }
 
 void vp_guest_runtimes_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
-			   uint32_t tgid, uint64_t addr, uint64_t time)
+			   uint32_t tgid, const uint64_t *addrs, unsigned count, uint64_t time)
 {
 	struct runtime *runtime = runtime_of(runtimes, tgid);
 	struct reading reading;
 
 	if (runtime && runtime->kind == RUNTIME_JAVA &&
 	    begin_hit(runtimes, kernel, runtime, &reading))
-		vp_java_names_see(&runtime->names, &runtime->vm, addr, time, NULL);
+		for (unsigned i = 0; i < count; i++)
+			vp_java_names_see(&runtime->names, &runtime->vm, addrs[i], time, NULL);
 }
 
-static void hit_functions(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
-			  struct runtime *runtime, const uint64_t *code, unsigned count,
-			  uint64_t time)
+void vp_guest_runtimes_hit_methods(struct vp_guest_runtimes *runtimes,
+				   const struct vp_guest_kernel *kernel, uint32_t tgid,
+				   const uint64_t *code, unsigned count, uint64_t time)
 {
+	struct runtime *runtime = runtime_of(runtimes, tgid);
 	struct reading reading;
 	bool reads = false;
 
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; runtime && i < count; i++) {
 		if (vp_code_names_lately(&runtime->names, code[i], time))
 			continue;
 		if (!reads && !begin_hit(runtimes, kernel, runtime, &reading))
 			return;
 		reads = true;
-		if (runtime->kind == RUNTIME_V8)
+		if (runtime->kind == RUNTIME_JAVA)
+			vp_java_names_see_method(&runtime->names, &runtime->vm, code[i], time);
+		else if (runtime->kind == RUNTIME_V8)
 			vp_v8_names_see(&runtime->names, &runtime->v8, code[i], time);
 		else
 			vp_python_names_see(&runtime->names, &runtime->python, code[i], time);
 	}
 }
 
-void vp_guest_runtimes_hit_methods(struct vp_guest_runtimes *runtimes,
-				   const struct vp_guest_kernel *kernel, uint32_t tgid,
-				   const uint64_t *methods, unsigned count, uint64_t time)
+bool vp_guest_runtimes_java(const struct vp_guest_runtimes *runtimes, uint32_t tgid,
+			    struct vp_java_vm *ret)
 {
-	struct runtime *runtime = runtime_of(runtimes, tgid);
-	struct reading reading;
+	const struct runtime *runtime = runtime_of(runtimes, tgid);
 
-	if (runtime && runtime->kind != RUNTIME_JAVA)
-		hit_functions(runtimes, kernel, runtime, methods, count, time);
-	else if (begin_hit(runtimes, kernel, runtime, &reading))
-		for (unsigned i = 0; i < count; i++)
-			vp_java_names_see_method(&runtime->names, &runtime->vm, methods[i], time);
+	if (!runtime || runtime->kind != RUNTIME_JAVA || runtime->state != RUNTIME_KNOWN)
+		return false;
+	*ret = runtime->vm;
+	ret->memory = NULL;
+	return true;
 }
 
 bool vp_guest_runtimes_v8(const struct vp_guest_runtimes *runtimes, uint32_t tgid,

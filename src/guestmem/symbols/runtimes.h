@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "guestmem/tasks/process.h"
 #include "maps/writer.h"
+#include "runtime/java.h"
 #include "runtime/v8.h"
 
 struct vp_guest_runtimes;
@@ -28,13 +29,16 @@ void vp_guest_runtimes_add(struct vp_guest_runtimes *runtimes, const struct vp_g
 /* Checks the runtimes that were still starting. */
 void vp_guest_runtimes_step(struct vp_guest_runtimes *runtimes,
 			    const struct vp_guest_kernel *kernel);
-/* Notes a sample in generated code of process `tgid`. */
+/* Notes a sample with these addresses in generated code of process `tgid`. */
 void vp_guest_runtimes_hit(struct vp_guest_runtimes *runtimes, const struct vp_guest_kernel *kernel,
-			   uint32_t tgid, uint64_t addr, uint64_t time);
+			   uint32_t tgid, const uint64_t *addrs, unsigned count, uint64_t time);
 /* Notes a sample in which the interpreter of process `tgid` executed these methods. */
 void vp_guest_runtimes_hit_methods(struct vp_guest_runtimes *runtimes,
 				   const struct vp_guest_kernel *kernel, uint32_t tgid,
 				   const uint64_t *methods, unsigned count, uint64_t time);
+/* The Java VM of process `tgid`, without its memory; false: none. */
+bool vp_guest_runtimes_java(const struct vp_guest_runtimes *runtimes, uint32_t tgid,
+			    struct vp_java_vm *ret);
 /* Code that executes JavaScript in a process: compiled code, and V8's own, which includes the
  * interpreter (equal: unknown). */
 struct vp_guest_v8_code {

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestreader/java_frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "runtime/java_frame_layout.h"
+#include "runtime/process_memory.h"
+#include "unwind/cfi.h"
+
+enum {
+	WORD = 8,
+	CACHED = 4096,             /* layouts, of all processes of a guest */
+	LOOKUPS_PER_SECOND = 2000, /* of names, about 20 us each, 100 us for a forged one */
+};
+#define SECOND 1000000000ULL
+/* Time for which a layout is used: code may be replaced. */
+#define CACHE_NS 100000000ULL
+/* Distances from the frame pointer: interpreter_frame_sender_sp_offset and
+ * interpreter_frame_method_offset in HotSpot's frame_x86.hpp, JDK 8 to 25. */
+#define SENDER_BELOW 8
+#define METHOD_BELOW 24
+
+struct cached_frame {
+	uint64_t addr, time; /* addr 0: none */
+	uint32_t tgid;
+	bool found, named; /* named: its name was looked up */
+	struct vp_java_frame frame;
+};
+
+struct vp_java_frames {
+	struct cached_frame cache[CACHED];
+	uint64_t second;
+	unsigned lookups;
+};
+
+struct vp_java_frames *vp_java_frames_new(void)
+{
+	return vp_alloc(sizeof(struct vp_java_frames));
+}
+
+void vp_java_frames_free(struct vp_java_frames *frames)
+{
+	free(frames);
+}
+
+static bool is_in_heap(const struct vp_java_vm *vm, uint64_t addr)
+{
+	for (unsigned i = 0; i < vm->n_heaps; i++)
+		if (addr >= vm->heaps[i].low && addr < vm->heaps[i].high)
+			return true;
+	return false;
+}
+
+/* The layout of the frame of an instruction; NULL: not Java's, or invalid. */
+static struct cached_frame *frame_at(struct vp_java_stack *stack, uint64_t addr)
+{
+	const struct vp_process_memory memory = {stack->program->read, stack->program->context};
+	uint64_t hash = vp_hash64(addr ^ vp_hash64(stack->tgid));
+	struct cached_frame *cached = &stack->frames->cache[hash % CACHED];
+	uint64_t age = stack->time - cached->time;
+
+	if (!is_in_heap(&stack->vm, addr))
+		return NULL;
+	/* Samples of different pCPUs are not sorted by time. */
+	if (cached->addr != addr || cached->tgid != stack->tgid ||
+	    (age > CACHE_NS && age < -CACHE_NS)) {
+		*cached =
+		    (struct cached_frame){.addr = addr, .time = stack->time, .tgid = stack->tgid};
+		stack->vm.memory = &memory;
+		cached->found = vp_java_frame_find(&stack->vm, addr, &cached->frame);
+		stack->vm.memory = NULL;
+	}
+	return cached->found ? cached : NULL;
+}
+
+static bool read_word(const struct vp_java_stack *stack, uint64_t addr, uint64_t *ret)
+{
+	return stack->program->read(stack->program->context, addr, ret, sizeof(*ret));
+}
+
+static enum vp_user_step step_to(struct vp_user_registers *now, uint64_t rip, uint64_t rsp,
+				 uint64_t rbp)
+{
+	*now = (struct vp_user_registers){
+	    .known = 1U << VP_DWARF_RIP | 1U << VP_DWARF_RSP | 1U << VP_DWARF_RBP,
+	    .value = {[VP_DWARF_RIP] = rip, [VP_DWARF_RSP] = rsp, [VP_DWARF_RBP] = rbp}};
+	return VP_USER_STEP_DONE;
+}
+
+/* RBP, if any, and the return address are the last words below `end`. */
+static enum vp_user_step step_at(const struct vp_java_stack *stack, struct vp_user_registers *now,
+				 uint64_t end, bool with_rbp)
+{
+	uint64_t rip, rbp = now->value[VP_DWARF_RBP];
+
+	if (!read_word(stack, end - WORD, &rip) ||
+	    (with_rbp && !read_word(stack, end - 2UL * WORD, &rbp)))
+		return VP_USER_STEP_FAILED;
+	return step_to(now, rip, end, rbp);
+}
+
+static bool is_return_on_top(const struct vp_java_stack *stack, const struct vp_user_registers *now)
+{
+	const struct vp_user_program *program = stack->program;
+	uint64_t word;
+
+	return read_word(stack, now->value[VP_DWARF_RSP], &word) && word &&
+	       program->is_code(program->context, word - 1);
+}
+
+/* Interpreted frames are found by RBP. They have the caller's stack pointer, which is not right
+ * above the frame: the locals are between. */
+static enum vp_user_step step_interpreted(const struct vp_java_stack *stack,
+					  struct vp_user_registers *now, bool exact)
+{
+	uint64_t rbp = now->value[VP_DWARF_RBP], rip, next, sender;
+
+	if (rbp % WORD == 0 && rbp >= now->value[VP_DWARF_RSP] && read_word(stack, rbp, &next) &&
+	    read_word(stack, rbp + WORD, &rip) && read_word(stack, rbp - SENDER_BELOW, &sender) &&
+	    sender % WORD == 0 && sender >= rbp + 2UL * WORD && rip &&
+	    stack->program->is_code(stack->program->context, rip - 1))
+		return step_to(now, rip, sender, next);
+	/* Before the frame is built. */
+	return exact && is_return_on_top(stack, now)
+		   ? step_at(stack, now, now->value[VP_DWARF_RSP] + WORD, false)
+		   : VP_USER_STEP_FAILED;
+}
+
+static enum vp_user_step step_compiled(const struct vp_java_stack *stack,
+				       const struct vp_java_frame *frame,
+				       struct vp_user_registers *now, bool exact)
+{
+	const struct vp_process_memory memory = {stack->program->read, stack->program->context};
+	uint64_t rsp = now->value[VP_DWARF_RSP];
+
+	switch (exact ? vp_java_frame_state(&memory, frame, now->value[VP_DWARF_RIP])
+		      : VP_JAVA_FRAME_COMPLETE) {
+	case VP_JAVA_FRAME_RBP_ON_TOP:
+		return step_at(stack, now, rsp + 2UL * WORD, true);
+	case VP_JAVA_FRAME_RETURN_ON_TOP:
+		return step_at(stack, now, rsp + WORD, false);
+	case VP_JAVA_FRAME_WITHOUT_RBP:
+		return step_at(stack, now, rsp + frame->size, false);
+	default:
+		return step_at(stack, now, rsp + frame->size, true);
+	}
+}
+
+enum vp_user_step vp_java_frames_step(struct vp_java_stack *stack, struct vp_user_registers *now,
+				      bool exact)
+{
+	const uint32_t needed = 1U << VP_DWARF_RBP | 1U << VP_DWARF_RSP;
+	uint64_t addr = now->value[VP_DWARF_RIP] - !exact;
+	const struct cached_frame *cached = frame_at(stack, addr);
+	const struct vp_java_frame *frame = cached ? &cached->frame : NULL;
+
+	if (!frame || (now->known & needed) != needed)
+		return VP_USER_STEP_NONE;
+	if (frame->kind == VP_JAVA_INTERPRETER)
+		return step_interpreted(stack, now, exact);
+	if (frame->size)
+		return step_compiled(stack, frame, now, exact);
+	/* Stubs have no frame, or one with a frame pointer. */
+	return exact && is_return_on_top(stack, now)
+		   ? step_at(stack, now, now->value[VP_DWARF_RSP] + WORD, false)
+		   : VP_USER_STEP_NONE;
+}
+
+/* A chain in progress. */
+struct new_chain {
+	struct vp_user_chain *chain;
+	uint64_t ips[VP_CHAIN_FRAMES];
+	uint64_t fps[VP_CHAIN_FRAMES];
+	uint32_t count;
+	bool full;
+};
+
+static void put_frame(struct new_chain *to, uint64_t ip, uint64_t fp)
+{
+	if (to->count == VP_CHAIN_FRAMES) {
+		to->full = true;
+		return;
+	}
+	to->ips[to->count] = ip;
+	to->fps[to->count++] = fp;
+}
+
+/* The address of a method, as the innermost frame or a caller. */
+static void put_method(struct new_chain *to, uint64_t method, uint64_t fp,
+		       struct vp_java_found *found)
+{
+	if (to->count < VP_CHAIN_FRAMES)
+		found->methods[found->n_methods++] = method;
+	put_frame(to, method + (to->count != 0), fp);
+}
+
+/* The method of an interpreted frame; 0: unreadable. */
+static uint64_t method_of(const struct vp_java_stack *stack, uint64_t fp)
+{
+	uint64_t method, constants;
+
+	return fp && read_word(stack, fp - METHOD_BELOW, &method) && method && method % WORD == 0 &&
+		       read_word(stack, method + stack->vm.tables.at.method_const, &constants) &&
+		       constants
+		   ? method
+		   : 0;
+}
+
+/* Whether to look up the name of the code; notes that it is done. */
+static bool may_look_up(struct vp_java_stack *stack, struct cached_frame *cached)
+{
+	struct vp_java_frames *frames = stack->frames;
+
+	if (stack->time / SECOND != frames->second) {
+		frames->second = stack->time / SECOND;
+		frames->lookups = 0;
+	}
+	if (cached->named || frames->lookups == LOOKUPS_PER_SECOND)
+		return false;
+	frames->lookups++;
+	cached->named = true;
+	return true;
+}
+
+static void put_one(struct vp_java_stack *stack, struct new_chain *to, uint32_t number,
+		    struct vp_java_found *found)
+{
+	uint64_t ip = to->chain->ips[number], fp = to->chain->fps[number];
+	/* All addresses except the first are return addresses. */
+	uint64_t addr = ip - (number != 0);
+	struct cached_frame *cached = frame_at(stack, addr);
+	const struct vp_java_frame *frame = cached ? &cached->frame : NULL;
+	uint64_t method = frame && frame->kind == VP_JAVA_INTERPRETER ? method_of(stack, fp) : 0;
+
+	if (method) {
+		put_method(to, method, fp, found);
+		return;
+	}
+	/* The innermost frame is the sampled address. Debug information is exact only at calls. */
+	for (unsigned i = 0; frame && number && i < frame->n_inlined; i++)
+		put_method(to, frame->inlined[i], fp, found);
+	if (cached && to->count < VP_CHAIN_FRAMES && may_look_up(stack, cached))
+		found->code[found->n_code++] = addr;
+	put_frame(to, ip, fp);
+}
+
+void vp_java_frames_put(struct vp_java_stack *stack, struct vp_user_chain *chain,
+			struct vp_java_found *found)
+{
+	struct new_chain to = {.chain = chain};
+
+	found->n_methods = found->n_code = 0;
+	for (uint32_t i = 0; i < chain->count; i++)
+		put_one(stack, &to, i, found);
+	memcpy(chain->ips, to.ips, to.count * sizeof(*to.ips));
+	memcpy(chain->fps, to.fps, to.count * sizeof(*to.fps));
+	chain->count = to.count;
+	if (to.full)
+		chain->end = VP_CHAIN_TOO_DEEP;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Java frames in call chains: states of compiled frames, inlined methods, and forged ones. */
+#include "unit.h"
+
+#include "guestreader/java_frames.h"
+#include "java_memory.h"
+#include "runtime/java_frame_layout.h"
+
+enum {
+	AT_STACK = 0x2900, /* in the memory */
+	METHOD_BLOCK = 2,  /* of java_blocks */
+};
+#define STACK (JAVA_BASE + AT_STACK)
+/* Not in the code heap, and executable. */
+#define NATIVE 0x1000ULL
+
+static struct java_memory java;
+static struct vp_java_vm vm;
+
+static void open_vm(enum java_version version)
+{
+	java_memory_make(&java, version);
+	vm = (struct vp_java_vm){.memory = &java.memory};
+	expect_no_error(vp_java_tables_read(&java.memory, java.symbols, &vm.tables));
+	expect_no_error(vp_java_heaps_read(&vm));
+}
+
+static uint64_t code_of(unsigned block)
+{
+	return java_blob(&java, block) + JAVA_CODE_OFFSET;
+}
+
+static void put_code(uint64_t offset, const char *bytes, size_t size)
+{
+	memcpy(java.bytes + (code_of(METHOD_BLOCK) - JAVA_BASE) + offset, bytes, size);
+}
+
+static void expect_layout(void)
+{
+	struct vp_java_frame frame;
+
+	assert_true(vp_java_frame_find(&vm, code_of(METHOD_BLOCK), &frame));
+	assert_int_equal(frame.kind, VP_JAVA_METHOD);
+	assert_int_equal(frame.begin, code_of(METHOD_BLOCK));
+	assert_int_equal(frame.size, 8 * JAVA_FRAME_WORDS);
+	assert_int_equal(frame.complete, JAVA_FRAME_COMPLETE);
+	/* Before the code. */
+	assert_false(vp_java_frame_find(&vm, code_of(METHOD_BLOCK) - 1, &frame));
+}
+
+static void expect_inlined(uint64_t offset, unsigned count)
+{
+	struct vp_java_frame frame;
+
+	assert_true(vp_java_frame_find(&vm, code_of(METHOD_BLOCK) + offset, &frame));
+	assert_int_equal(frame.n_inlined, count);
+	if (count)
+		assert_int_equal(frame.inlined[0], java_method(1));
+}
+
+static void test_layout(void **state)
+{
+	(void)state;
+	for (enum java_version version = JAVA_13; version <= JAVA_25; version++) {
+		open_vm(version);
+		expect_layout();
+		expect_inlined(0, 0);
+		expect_inlined(0xf, 0);
+		expect_inlined(0x10, 1);
+		expect_inlined(0x1f, 1);
+		expect_inlined(0x20, 0);
+	}
+	size_t words = java_blob(&java, METHOD_BLOCK) - JAVA_BASE + 0x38;
+	struct vp_java_frame frame;
+	java_put(&java, words, 1, 4); /* no room for RBP */
+	assert_true(vp_java_frame_find(&vm, code_of(METHOD_BLOCK), &frame));
+	assert_int_equal(frame.size, 0);
+	java_put(&java, words, 1 << 20, 4); /* 8 MiB */
+	assert_true(vp_java_frame_find(&vm, code_of(METHOD_BLOCK), &frame));
+	assert_int_equal(frame.size, 0);
+	open_vm(JAVA_8); /* no debug information */
+	expect_layout();
+	expect_inlined(0x10, 0);
+}
+
+static void test_forged_debug(void **state)
+{
+	size_t data = JAVA_AT_DEBUG + 0x40;
+
+	(void)state;
+	open_vm(JAVA_25);
+	java_put(&java, data + 3, 4, 1); /* its own caller */
+	expect_inlined(0x10, 0);
+	java_put(&java, data + 3, 0xff, 1); /* beyond the data */
+	expect_inlined(0x10, 0);
+	java_put(&java, data + 3, 0, 1); /* no number */
+	expect_inlined(0x10, 0);
+	java_put(&java, data + 3, 2, 1);
+	expect_inlined(0x10, 1);
+	java_put(&java, data + 4, 5, 1); /* beyond the metadata */
+	java_put(&java, JAVA_AT_METADATA + 0x20, java_method(1), 8);
+	expect_inlined(0x10, 0);
+	java_put(&java, data + 4, 3, 1);
+	java_put(&java, JAVA_AT_METADATA + 16, java_method(1) + 1, 8); /* not aligned */
+	expect_inlined(0x10, 0);
+	java_put(&java, JAVA_AT_METADATA + 16, java_method(1), 8);
+	java_put(&java, JAVA_AT_METADATA + 8, java_method(1), 8); /* not the compiled method */
+	expect_inlined(0x10, 0);
+}
+
+static void expect_state(uint64_t offset, enum vp_java_frame_state expected)
+{
+	struct vp_java_frame frame;
+	uint64_t addr = code_of(METHOD_BLOCK) + offset;
+
+	assert_true(vp_java_frame_find(&vm, addr, &frame));
+	assert_int_equal(vp_java_frame_state(&java.memory, &frame, addr), expected);
+}
+
+static void test_states(void **state)
+{
+	(void)state;
+	open_vm(JAVA_25);
+	/* push %rbp; sub $32, %rsp; … */
+	put_code(0, "\x90\x90\x90\x90\x55\x48\x83\xec\x20", 9);
+	expect_state(0, VP_JAVA_FRAME_RETURN_ON_TOP);
+	expect_state(4, VP_JAVA_FRAME_RETURN_ON_TOP);
+	expect_state(5, VP_JAVA_FRAME_RBP_ON_TOP);
+	expect_state(9, VP_JAVA_FRAME_COMPLETE);
+	/* … add $32, %rsp; pop %rbp; cmp 0x28(%r15), %rsp; ja; ret */
+	put_code(0x40, "\x48\x83\xc4\x20\x5d\x49\x3b\x67\x28\x0f\x87\1\2\3\4\xc3", 16);
+	expect_state(0x40, VP_JAVA_FRAME_COMPLETE);
+	expect_state(0x44, VP_JAVA_FRAME_RBP_ON_TOP);
+	expect_state(0x45, VP_JAVA_FRAME_RETURN_ON_TOP);
+	expect_state(0x49, VP_JAVA_FRAME_RETURN_ON_TOP);
+	expect_state(0x4f, VP_JAVA_FRAME_RETURN_ON_TOP);
+	expect_state(0x50, VP_JAVA_FRAME_COMPLETE);
+	/* pop %rbp; test %eax, n(%rip); ret */
+	put_code(0x60, "\x5d\x85\x05\1\2\3\4\xc3", 8);
+	expect_state(0x60, VP_JAVA_FRAME_RBP_ON_TOP);
+	expect_state(0x61, VP_JAVA_FRAME_RETURN_ON_TOP);
+	/* sub $n, %rsp without a push, in a prologue */
+	put_code(0, "\x48\x83\xec\x20\x48\x89\x6c\x24\x10", 9);
+	expect_state(4, VP_JAVA_FRAME_WITHOUT_RBP);
+	expect_state(9, VP_JAVA_FRAME_COMPLETE);
+}
+
+static bool is_code(void *context, uint64_t addr)
+{
+	(void)context;
+	return addr - NATIVE < 0x100 || addr - (JAVA_BASE + JAVA_AT_CODE) < JAVA_CODE_SIZE;
+}
+
+static enum vp_cfi_result find_nothing(void *context, uint64_t addr, struct vp_cfi_row *row,
+				       struct vp_slice *expressions)
+{
+	(void)context, (void)addr, (void)row, (void)expressions;
+	return VP_CFI_NONE;
+}
+
+static struct vp_java_stack stack;
+
+static enum vp_user_step take_step(void *context, struct vp_user_registers *now, bool exact)
+{
+	(void)context;
+	return vp_java_frames_step(&stack, now, exact);
+}
+
+/* Unwinds the stack from these registers. */
+static void make_chain(uint64_t rip, uint64_t rsp, uint64_t rbp, struct vp_user_chain *chain,
+		       struct vp_java_found *found)
+{
+	const struct vp_user_program program = {.read = java_memory_read,
+						.find = find_nothing,
+						.step = take_step,
+						.is_code = is_code,
+						.context = &java};
+	const struct vp_user_registers from = {
+	    .known = (1U << VP_DWARF_REGISTERS) - 1,
+	    .value = {[VP_DWARF_RIP] = rip, [VP_DWARF_RSP] = rsp, [VP_DWARF_RBP] = rbp}};
+
+	stack = (struct vp_java_stack){
+	    .frames = vp_java_frames_new(), .program = &program, .vm = vm, .tgid = 7, .time = 1};
+	vp_user_chain_make(&program, &from, chain);
+	vp_java_frames_put(&stack, chain, found);
+	vp_java_frames_free(stack.frames);
+}
+
+static void put_word(unsigned index, uint64_t value)
+{
+	java_put(&java, AT_STACK + 8UL * index, value, 8);
+}
+
+/* A compiled method with an inlined one is called by an interpreted one, and that by native code. A
+ * compiled method calls it. */
+static void put_stack(void)
+{
+	const unsigned frame = JAVA_FRAME_WORDS;
+
+	memset(java.bytes + AT_STACK, 0, 0x200);
+	put_word(frame - 2, 0x77);
+	put_word(frame - 1, code_of(METHOD_BLOCK) + 0x18);
+	put_word(2 * frame - 2, STACK + 8 * 16UL); /* RBP and return address: the interpreter's */
+	put_word(2 * frame - 1, code_of(0) + 0x20);
+	put_word(16 - 3, java_method(0));
+	put_word(16 - 1, STACK + 8 * 20UL); /* the caller's stack pointer, above locals */
+	put_word(16, STACK + 8 * 24UL);
+	put_word(17, NATIVE + 8);
+	put_word(24, 0); /* the last frame pointer */
+	put_word(25, 0);
+}
+
+static void test_chain(void **state)
+{
+	const uint64_t at = code_of(METHOD_BLOCK) + 0x18;
+	struct vp_java_found found;
+	struct vp_user_chain chain;
+
+	(void)state;
+	open_vm(JAVA_25);
+	put_stack();
+	make_chain(at, STACK, 0x77, &chain, &found);
+	const uint64_t expected[] = {at, java_method(1) + 1, at, java_method(0) + 1, NATIVE + 8};
+	assert_int_equal(chain.count, 5);
+	assert_memory_equal(chain.ips, expected, sizeof(expected));
+	assert_int_equal(chain.end, VP_CHAIN_WHOLE);
+	assert_int_equal(found.n_code, 2);
+	assert_int_equal(found.code[0], at);
+	assert_int_equal(found.code[1], at - 1);
+	assert_int_equal(found.n_methods, 2);
+	assert_int_equal(found.methods[0], java_method(1));
+	assert_int_equal(found.methods[1], java_method(0));
+}
+
+static void expect_end(uint64_t rip, uint64_t rbp, uint32_t count)
+{
+	struct vp_java_found found;
+	struct vp_user_chain chain;
+
+	make_chain(rip, STACK, rbp, &chain, &found);
+	assert_int_equal(chain.count, count);
+	assert_int_equal(chain.end, VP_CHAIN_NO_TABLE);
+}
+
+static void test_forged_frames(void **state)
+{
+	(void)state;
+	open_vm(JAVA_25);
+	put_stack();
+	put_word(16 - 1, STACK + 8 * 17UL); /* inside the frame */
+	expect_end(code_of(0) + 0x20, STACK + 8 * 16UL, 1);
+	put_word(16 - 1, STACK + 8 * 20UL + 1); /* not aligned */
+	expect_end(code_of(0) + 0x20, STACK + 8 * 16UL, 1);
+	put_word(16 - 1, STACK + 8 * 20UL);
+	put_word(17, 0x5555); /* not code */
+	expect_end(code_of(0) + 0x20, STACK + 8 * 16UL, 1);
+	/* Below the stack pointer. */
+	expect_end(code_of(0) + 0x20, STACK - 16, 1);
+}
+
+/* A stack of compiled frames without an end, each with an inlined method. */
+static void test_deep(void **state)
+{
+	struct vp_java_found found;
+	struct vp_user_chain chain;
+
+	(void)state;
+	open_vm(JAVA_25);
+	for (unsigned i = 0; i < 200; i++)
+		put_word(i, code_of(METHOD_BLOCK) + 0x18);
+	make_chain(code_of(METHOD_BLOCK) + 0x18, STACK, 0, &chain, &found);
+	assert_int_equal(chain.count, VP_CHAIN_FRAMES);
+	assert_int_equal(chain.end, VP_CHAIN_TOO_DEEP);
+	assert_int_equal(found.n_methods, VP_CHAIN_FRAMES / 2);
+	assert_int_equal(found.n_code, 2); /* once for each address: the first one is exact */
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_layout),        cmocka_unit_test(test_forged_debug),
+	    cmocka_unit_test(test_states),        cmocka_unit_test(test_chain),
+	    cmocka_unit_test(test_forged_frames), cmocka_unit_test(test_deep)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
