@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/map.h"
 #include "runtime/java_frame_layout.h"
 #include "runtime/process_memory.h"
@@ -54,6 +55,27 @@ static bool is_in_heap(const struct vp_java_vm *vm, uint64_t addr)
 	return false;
 }
 
+/* Code heaps grow: reads them again, once for a stack, for generated code that is in none. */
+static bool is_in_grown_heap(struct vp_java_stack *stack, uint64_t addr)
+{
+	const struct vp_process_memory memory = {stack->program->read, stack->program->context};
+	const struct vp_user_program *program = stack->program;
+	struct vp_java_vm now = stack->vm;
+
+	if (stack->reread || !program->is_generated ||
+	    !program->is_generated(program->context, addr))
+		return false;
+	stack->reread = true;
+	now.memory = &memory;
+	struct vp_error *error = vp_java_heaps_read(&now);
+	if (!error) {
+		stack->vm = now;
+		stack->vm.memory = NULL;
+	}
+	vp_error_free(error);
+	return is_in_heap(&stack->vm, addr);
+}
+
 /* The layout of the frame of an instruction; NULL: not Java's, or invalid. */
 static struct cached_frame *frame_at(struct vp_java_stack *stack, uint64_t addr)
 {
@@ -62,7 +84,7 @@ static struct cached_frame *frame_at(struct vp_java_stack *stack, uint64_t addr)
 	struct cached_frame *cached = &stack->frames->cache[hash % CACHED];
 	uint64_t age = stack->time - cached->time;
 
-	if (!is_in_heap(&stack->vm, addr))
+	if (!is_in_heap(&stack->vm, addr) && !is_in_grown_heap(stack, addr))
 		return NULL;
 	/* Samples of different pCPUs are not sorted by time. */
 	if (cached->addr != addr || cached->tgid != stack->tgid ||

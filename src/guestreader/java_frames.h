@@ -15,6 +15,7 @@ struct vp_java_stack {
 	struct vp_java_frames *frames;
 	const struct vp_user_program *program;
 	struct vp_java_vm vm; /* `memory` is not used */
+	bool reread;          /* its heaps were read again */
 	uint32_t tgid;
 	uint64_t time;
 };

@@ -9,6 +9,7 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "guestreader/java_frames.h"
 #include "guestreader/unwind_tables.h"
 #include "runtime/java.h"
@@ -140,6 +141,13 @@ static bool is_live_code(void *context, uint64_t addr)
 	return live_mapping_of(context, addr);
 }
 
+static bool is_live_generated(void *context, uint64_t addr)
+{
+	const struct live_mapping *mapping = live_mapping_of(context, addr);
+
+	return mapping && !mapping->path[0];
+}
+
 static enum vp_user_step step_live(void *context, struct vp_user_registers *now, bool exact)
 {
 	struct live_java *java = context;
@@ -183,13 +191,18 @@ static bool unwind(struct live_java *java, pid_t thread, struct vp_buffer *list)
 					     .find = find_live,
 					     .step = step_live,
 					     .is_code = is_live_code,
+					     .is_generated = is_live_generated,
 					     .context = java};
 	struct vp_user_registers registers = registers_of(thread);
 	struct vp_java_found found;
 	struct vp_user_chain chain;
 
+	char library[256];
+
+	read_mappings(java, library); /* the code cache grows */
 	java->stack.program = &user;
-	java->stack.time++;
+	java->stack.time = vp_clock_monotonic();
+	java->stack.reread = false;
 	vp_user_chain_make(&user, &registers, &chain);
 	vp_java_frames_put(&java->stack, &chain, &found);
 	list->size = 0;
@@ -271,14 +284,24 @@ static uint64_t cpu_time(const struct live_java *java, pid_t thread)
 	return ns;
 }
 
+/* The Java VM uses signals itself, and a traced thread stops for them. */
+static void deliver(pid_t thread, int status)
+{
+	assert_true(WIFSTOPPED(status));
+	ptrace(PTRACE_CONT, thread, NULL, (void *)(long)WSTOPSIG(status));
+}
+
 /* Waits until the thread has executed for a while, also on a busy machine. */
 static void let_run(const struct live_java *java, pid_t thread, unsigned us)
 {
 	uint64_t end = cpu_time(java, thread) + us * 1000ULL;
 
-	do
+	do {
+		int status;
 		usleep(us);
-	while (cpu_time(java, thread) < end);
+		if (waitpid(thread, &status, __WALL | WNOHANG) == thread)
+			deliver(thread, status);
+	} while (cpu_time(java, thread) < end);
 }
 
 static void stop(pid_t thread)
@@ -286,7 +309,12 @@ static void stop(pid_t thread)
 	int status;
 
 	assert_int_equal(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
-	assert_int_equal(waitpid(thread, &status, __WALL), thread);
+	for (;;) {
+		assert_int_equal(waitpid(thread, &status, __WALL), thread);
+		if (status >> 16 == PTRACE_EVENT_STOP)
+			return;
+		deliver(thread, status);
+	}
 }
 
 /* `with_tiny`: most stops are in tiny(), which has its own frame or debug information there. */

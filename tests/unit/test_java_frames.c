@@ -258,6 +258,35 @@ static void test_forged_frames(void **state)
 	expect_end(code_of(0) + 0x20, STACK - 16, 1);
 }
 
+static bool is_generated(void *context, uint64_t addr)
+{
+	(void)context;
+	return addr > NATIVE + 0x100;
+}
+
+/* Code beyond the heap that was known before. */
+static void test_grown_heap(void **state)
+{
+	const struct vp_user_program program = {.read = java_memory_read,
+						.find = find_nothing,
+						.is_code = is_code,
+						.is_generated = is_generated,
+						.context = &java};
+	struct vp_user_registers now = {.known = (1U << VP_DWARF_REGISTERS) - 1};
+
+	(void)state;
+	open_vm(JAVA_25);
+	put_stack();
+	now.value[VP_DWARF_RIP] = code_of(METHOD_BLOCK) + 0x18;
+	now.value[VP_DWARF_RSP] = STACK;
+	stack = (struct vp_java_stack){
+	    .frames = vp_java_frames_new(), .program = &program, .vm = vm, .tgid = 7, .time = 1};
+	stack.vm.heaps[0].high = stack.vm.heaps[0].low + JAVA_SEGMENT;
+	assert_int_equal(vp_java_frames_step(&stack, &now, true), VP_USER_STEP_DONE);
+	assert_int_equal(stack.vm.heaps[0].high, vm.heaps[0].high);
+	vp_java_frames_free(stack.frames);
+}
+
 /* A stack of compiled frames without an end, each with an inlined method. */
 static void test_deep(void **state)
 {
@@ -280,7 +309,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_layout),        cmocka_unit_test(test_forged_debug),
 	    cmocka_unit_test(test_states),        cmocka_unit_test(test_chain),
-	    cmocka_unit_test(test_forged_frames), cmocka_unit_test(test_deep)};
+	    cmocka_unit_test(test_forged_frames), cmocka_unit_test(test_deep),
+	    cmocka_unit_test(test_grown_heap)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
