@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/clock.h"
 
+#include <stdlib.h>
 #include <time.h>
+
+/* Smaller steps are adjustments. */
+#define JUMP_LEAST_NS 1000000000LL
 
 static uint64_t read_ns(clockid_t clock)
 {
@@ -68,4 +72,13 @@ void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, 
 		}
 	}
 	*error_ns = best + 1; /* round up fractions of a nanosecond */
+}
+
+int64_t vp_clock_jump(const struct vp_clock_reading *clock, int64_t *offset)
+{
+	int64_t now = (int64_t)(clock->realtime - clock->monotonic);
+	int64_t jump = *offset ? now - *offset : 0;
+
+	*offset = now;
+	return llabs(jump) < JUMP_LEAST_NS ? 0 : jump;
 }

@@ -22,4 +22,8 @@ struct vp_clock_reading vp_clock_read(void);
  * because others may be interrupted. error_ns: maximum distance of the two. */
 void vp_clock_pair(clockid_t clock, int tries, uint64_t *ns, uint64_t *counter, uint64_t *error_ns);
 
+/* How far CLOCK_REALTIME was set since the previous call, or the machine slept, ns; 0: by less than
+ * a second, which NTP slews. `offset`: CLOCK_REALTIME - CLOCK_MONOTONIC then, 0 at first. */
+int64_t vp_clock_jump(const struct vp_clock_reading *clock, int64_t *offset);
+
 #endif

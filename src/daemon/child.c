@@ -48,11 +48,18 @@ static void begin_words(const struct vp_daemon_config *config, const char *progr
 		child_add_made(ret, "-z%" PRIu64, config->compression);
 }
 
+/* The default is left to vperf record, which has another grade on Xen. */
+static void add_account(const struct vp_daemon_config *config, struct vp_daemon_words *words)
+{
+	if (strcmp(config->account, VP_DAEMON_ACCOUNT) != 0)
+		child_add_made(words, "--account=%s", config->account);
+}
+
 void vp_daemon_record_words(const struct vp_daemon_config *config, const char *program,
 			    const char *path, struct vp_daemon_words *ret)
 {
 	begin_words(config, program, path, ret);
-	child_add_made(ret, "--account=%s", config->account);
+	add_account(config, ret);
 	if (config->names_ns)
 		child_add_made(ret, "--names-every=%" PRIu64, config->names_ns / SECOND);
 	if (config->frequency) {
@@ -79,7 +86,7 @@ void vp_daemon_samples_words(const struct vp_daemon_config *config, const char *
 {
 	begin_words(config, program, path, ret);
 	child_add(ret, "-g");
-	child_add_made(ret, "--account=%s", config->account);
+	add_account(config, ret);
 	child_add_made(ret, "--freq=%" PRIu64, config->samples_frequency);
 	child_add_made(ret, "--duration=%" PRIu64, config->samples_ns / SECOND);
 }

@@ -78,7 +78,7 @@ void vp_daemon_config_init(struct vp_daemon_config *config)
 	    .frequency = 19,
 	    .compression = 1,
 	    .names_ns = 600 * SECOND,
-	    .account = vp_strdup("sampled"),
+	    .account = vp_strdup(VP_DAEMON_ACCOUNT),
 	    .flight_events = vp_strdup("sched,kvm,irq"),
 	    .rules_ns = 5 * SECOND,
 	    .least = 10,

@@ -10,6 +10,8 @@
 #include "base/macros.h"
 
 #define VP_DAEMON_CONFIG "/etc/vperf/vperfd.conf"
+/* Default of the key account, and of vperf record where it has a choice. */
+#define VP_DAEMON_ACCOUNT "sampled"
 
 struct vp_daemon_config {
 	/* [store] */

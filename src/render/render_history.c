@@ -65,19 +65,47 @@ static uint64_t gap_before(const vp_history *history, size_t index)
 	return gap > 0 ? (uint64_t)gap : 0;
 }
 
+/* How far the clock was set before a recording, ns; 0: not, or the first recording. */
+static int64_t jump_before(const vp_history *history, size_t index)
+{
+	const struct vp_kept *kept = &history->at[index];
+	const struct vp_kept *before = kept->kind == VP_KEPT_RECORDING && !kept->problem
+					   ? vp_history_before(history, index)
+					   : NULL;
+
+	return before ? vp_kept_jump(before, kept) : 0;
+}
+
+static void add_note(struct vp_buffer *notes, const char *note)
+{
+	vp_buffer_printf(notes, "%s%s", notes->size ? ", " : "", note);
+}
+
 static char *note_of(const vp_history *history, size_t index)
 {
 	const struct vp_kept *kept = &history->at[index];
 	uint64_t gap = gap_before(history, index);
+	int64_t jump = jump_before(history, index);
 	char text[VP_DURATION_SIZE];
+	struct vp_buffer notes = {0};
 
 	if (kept->problem)
 		return vp_text_cleaned(kept->problem);
-	const char *state = kept->is_open ? "open" : kept->is_interrupted ? "interrupted" : "";
-	if (gap < LEAST_GAP_NS)
-		return vp_strdup(state);
-	return vp_format("%s%snothing recorded in the %s before", state, state[0] ? ", " : "",
-			 vp_text_duration(gap, text));
+	if (kept->is_open || kept->is_interrupted)
+		add_note(&notes, kept->is_open ? "open" : "interrupted");
+	if (gap >= LEAST_GAP_NS) {
+		VP_AUTO_FREE char *note =
+		    vp_format("nothing recorded in the %s before", vp_text_duration(gap, text));
+		add_note(&notes, note);
+	}
+	if (jump) {
+		VP_AUTO_FREE char *note =
+		    vp_format("clock set by %+.0f s, or host asleep", (double)jump / 1e9);
+		add_note(&notes, note);
+	}
+	char *ret = vp_strdup(vp_buffer_text(&notes));
+	vp_buffer_deinit(&notes);
+	return ret;
 }
 
 static char *duration_of(const struct vp_kept *kept)
@@ -181,6 +209,8 @@ static void put_json_recording(const vp_history *history, size_t index, struct v
 	vp_json_bool(json, "interrupted", kept->is_interrupted);
 	vp_json_count(json, "bytes", kept->bytes);
 	vp_json_count(json, "gap_ns", gap);
+	VP_AUTO_FREE char *jump = vp_format("%" PRId64, jump_before(history, index));
+	vp_json_raw(json, "clock_set_ns", jump);
 	vp_json_text(json, "problem", kept->problem);
 	vp_json_array(json, "vms");
 	vp_vec_each (&kept->vms, vm)

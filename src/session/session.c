@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -28,6 +29,7 @@
 #include "session/session.h"
 #include "session/session_flight.h"
 #include "session/session_private.h"
+#include "store/boot.h"
 #include "store/directory.h"
 #include "store/packet.h"
 #include "store/recording.h"
@@ -314,6 +316,8 @@ static void session_describe(struct vp_session *session)
 	struct vp_recording *info = &session->info;
 
 	vp_recording_describe(info, session->options.command);
+	free(info->boot);
+	info->boot = vp_boot_id();
 	info->by_time = true; /* without samples, no idle time is missing */
 	info->period_ns = 1;
 	info->pcpus = (uint32_t)session->pcpus.count;

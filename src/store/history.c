@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -128,6 +129,7 @@ static void history_read_recording(struct vp_kept *kept)
 	}
 	kept->start = about.start;
 	kept->realtime_offset = about.realtime_offset;
+	kept->boot = VP_TAKE(about.boot);
 	kept->is_interrupted = !about.end && !kept->is_open;
 	kept->end = about.end ? about.end : last_time(kept->path, about.start);
 	vp_recording_deinit(&about);
@@ -173,14 +175,55 @@ static bool is_of_store(const char *name)
 	return !strncmp(name, VP_HISTORY_FLIGHT ".", sizeof(VP_HISTORY_FLIGHT));
 }
 
+static int compare_times(uint64_t one, uint64_t other)
+{
+	return one < other ? -1 : one > other;
+}
+
 static int history_by_time(const void *a, const void *b)
 {
 	const struct vp_kept *left = a, *right = b;
-	uint64_t one = vp_kept_start(left), other = vp_kept_start(right);
+	int order = compare_times(left->sorted, right->sorted);
 
-	if (one != other)
-		return one < other ? -1 : 1;
-	return strcmp(left->name, right->name);
+	if (!order)
+		order = compare_times(left->start, right->start);
+	return order ? order : strcmp(left->name, right->name);
+}
+
+static bool has_boot(const struct vp_kept *kept)
+{
+	return !kept->problem && kept->boot && kept->boot[0];
+}
+
+static bool is_of_boot(const struct vp_kept *kept, const char *boot)
+{
+	return has_boot(kept) && !strcmp(kept->boot, boot);
+}
+
+/* A clock that was set makes dates of one boot contradict CLOCK_MONOTONIC. The last date is the one
+ * to believe: a clock is set because it was wrong. */
+static const struct vp_kept *last_of_boot(const vp_history *history, const char *boot)
+{
+	const struct vp_kept *last = NULL;
+
+	vp_vec_each (history, kept)
+		if (is_of_boot(kept, boot) && (!last || kept->start > last->start))
+			last = kept;
+	return last;
+}
+
+static void history_sort(vp_history *history)
+{
+	const struct vp_kept *last = NULL;
+
+	vp_vec_each (history, kept) {
+		if (has_boot(kept) && (!last || !is_of_boot(last, kept->boot)))
+			last = last_of_boot(history, kept->boot);
+		kept->sorted = has_boot(kept) ? kept->start + (uint64_t)last->realtime_offset
+					      : vp_kept_start(kept);
+	}
+	if (history->count)
+		qsort(history->at, history->count, sizeof(*history->at), history_by_time);
 }
 
 struct vp_error *vp_history_read(const char *path, vp_history *ret)
@@ -194,8 +237,7 @@ struct vp_error *vp_history_read(const char *path, vp_history *ret)
 		if (!is_of_store(entry->d_name))
 			history_add(path, entry->d_name, ret);
 	closedir(entries);
-	if (ret->count)
-		qsort(ret->at, ret->count, sizeof(*ret->at), history_by_time);
+	history_sort(ret);
 	return NULL;
 }
 
@@ -205,6 +247,7 @@ void vp_history_deinit(vp_history *history)
 		free(kept->name);
 		free(kept->path);
 		free(kept->problem);
+		free(kept->boot);
 		vp_vms_deinit(&kept->vms);
 	}
 	vp_vec_deinit(history);
@@ -220,10 +263,12 @@ uint64_t vp_kept_end(const struct vp_kept *kept)
 	return kept->problem ? kept->named : kept->end + (uint64_t)kept->realtime_offset;
 }
 
-/* CLOCK_REALTIME may be changed, but CLOCK_MONOTONIC restarts at each boot: its start, as a date,
- * is later by at least the uptime of the former boot. */
+/* Recordings before 0.3 lack the boot. CLOCK_REALTIME may be changed, but CLOCK_MONOTONIC restarts
+ * at each boot: its start, as a date, is later by at least the uptime of the former boot. */
 bool vp_kept_is_same_boot(const struct vp_kept *before, const struct vp_kept *after)
 {
+	if (has_boot(before) && has_boot(after))
+		return !strcmp(before->boot, after->boot);
 	return after->start >= before->start &&
 	       after->realtime_offset < before->realtime_offset + (int64_t)before->end;
 }
@@ -233,6 +278,13 @@ int64_t vp_kept_gap(const struct vp_kept *before, const struct vp_kept *after)
 	if (vp_kept_is_same_boot(before, after))
 		return (int64_t)after->start - (int64_t)before->end;
 	return (int64_t)vp_kept_start(after) - (int64_t)vp_kept_end(before);
+}
+
+int64_t vp_kept_jump(const struct vp_kept *before, const struct vp_kept *after)
+{
+	int64_t jump = after->realtime_offset - before->realtime_offset;
+
+	return vp_kept_is_same_boot(before, after) && llabs(jump) >= (int64_t)SECOND ? jump : 0;
 }
 
 const struct vp_kept *vp_history_before(const vp_history *history, size_t index)

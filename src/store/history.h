@@ -47,16 +47,18 @@ struct vp_kept {
 	bool is_open;  /* a recorder is writing it */
 	bool is_interrupted; /* its recorder was killed: `end` is that of its last packet */
 	uint64_t start, end; /* host CLOCK_MONOTONIC, ns */
+	char *boot;          /* vp_boot_id() of the host then; "": unknown */
 	int64_t realtime_offset;
-	uint64_t named; /* time in its name, CLOCK_REALTIME, ns; 0: none */
-	uint64_t bytes; /* disk space */
+	uint64_t sorted; /* the date by which the store is sorted, ns */
+	uint64_t named;  /* time in its name, CLOCK_REALTIME, ns; 0: none */
+	uint64_t bytes;  /* disk space */
 	vp_vms vms;
 };
 
 typedef VP_VEC(struct vp_kept) vp_history;
 
-/* Reads the store in directory `path`, sorted by age, oldest first. Errors: no such directory.
- * Unreadable entries are included, with the reason. */
+/* Reads the store in directory `path`, sorted by age, oldest first, also if the clock was set back
+ * meanwhile. Errors: no such directory. Unreadable entries are included, with the reason. */
 struct vp_error *vp_history_read(const char *path, vp_history *ret) VP_MUST_CHECK;
 void vp_history_deinit(vp_history *history);
 
@@ -67,8 +69,12 @@ uint64_t vp_kept_start(const struct vp_kept *kept);
 uint64_t vp_kept_end(const struct vp_kept *kept);
 /* Whether both were recorded in the same boot of the host. */
 bool vp_kept_is_same_boot(const struct vp_kept *before, const struct vp_kept *after);
-/* Gap between two recordings, ns; negative: they overlap. */
+/* Gap between two recordings, ns; negative: they overlap. Within a boot it is by
+ * CLOCK_MONOTONIC: sleep of the host and setting the clock do not count. */
 int64_t vp_kept_gap(const struct vp_kept *before, const struct vp_kept *after);
+/* How far CLOCK_REALTIME was set between the starts of two recordings of one boot, or the host
+ * slept, ns; 0: by less than a second. */
+int64_t vp_kept_jump(const struct vp_kept *before, const struct vp_kept *after);
 /* The previous recording (of that kind) before entry `index`, or NULL. */
 const struct vp_kept *vp_history_before(const vp_history *history, size_t index);
 

@@ -25,6 +25,7 @@ void vp_recording_deinit(struct vp_recording *recording)
 	free(recording->tool);
 	free(recording->hostname);
 	free(recording->kernel);
+	free(recording->boot);
 	free(recording->instruments);
 	free(recording->trigger);
 	free(recording->command);
@@ -58,6 +59,7 @@ void vp_recording_describe(struct vp_recording *recording, const char *command)
 	recording->tool = vp_strdup(VPERF_VERSION);
 	recording->hostname = vp_strdup(names.nodename);
 	recording->kernel = vp_strdup(names.release);
+	recording->boot = vp_strdup("");
 	recording->instruments = vp_strdup("");
 	recording->trigger = vp_strdup("");
 	recording->command = vp_strdup(command ? command : "");
@@ -208,6 +210,8 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "tool", recording->tool);
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
+	if (recording->boot && recording->boot[0])
+		write_text(&out, "boot", recording->boot);
 	write_text(&out, "instruments", recording->instruments);
 	if (recording->instruments && vp_recording_has_instrument(recording, "account"))
 		write_text(&out, "account", vp_account_grade_name(recording->account_grade));
@@ -309,17 +313,13 @@ static void recording_line(struct vp_cursor *line, void *into)
 	const struct {
 		const char *key;
 		char **value;
-	} texts[] = {{"tool", &recording->tool},
-		     {"hostname", &recording->hostname},
-		     {"kernel", &recording->kernel},
-		     {"trigger", &recording->trigger},
-		     {"instruments", &recording->instruments},
-		     {"command", &recording->command},
-		     {"note", &recording->note},
-		     {"imported", &recording->imported},
-		     {"guest_sampling", &recording->guest_sampling},
-		     {"mode", &recording->mode},
-		     {"cause", &recording->cause}};
+	} texts[] = {
+	    {"tool", &recording->tool},         {"hostname", &recording->hostname},
+	    {"kernel", &recording->kernel},     {"boot", &recording->boot},
+	    {"trigger", &recording->trigger},   {"instruments", &recording->instruments},
+	    {"command", &recording->command},   {"note", &recording->note},
+	    {"imported", &recording->imported}, {"guest_sampling", &recording->guest_sampling},
+	    {"mode", &recording->mode},         {"cause", &recording->cause}};
 	const struct {
 		const char *key;
 		uint64_t *value;
@@ -446,6 +446,7 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	default_text(&ret->tool);
 	default_text(&ret->hostname);
 	default_text(&ret->kernel);
+	default_text(&ret->boot);
 	default_text(&ret->trigger);
 	default_text(&ret->instruments);
 	default_text(&ret->command);

@@ -40,6 +40,7 @@ struct vp_recording {
 	char *tool; /* version of vperf */
 	char *hostname;
 	char *kernel;      /* release of the host kernel */
+	char *boot;        /* id of the host's boot, to which `start` and `end` belong; or "" */
 	char *trigger;     /* sampling event ("cpu-clock"), or without samples the event that ends
 			      intervals; or "" */
 	char *instruments; /* names of the data sources: "profile account" */

@@ -18,6 +18,18 @@ uint64_t vp_age_clock_now(struct vp_age_clock *clock, uint64_t realtime, uint64_
 	return realtime < lasted ? realtime : lasted;
 }
 
+uint64_t vp_kept_age(const struct vp_kept *kept, const struct vp_age_moment *now)
+{
+	uint64_t end = vp_kept_end(kept);
+	uint64_t age = now->realtime > end ? now->realtime - end : 0;
+
+	if (kept->problem || !kept->boot || !kept->boot[0] || strcmp(kept->boot, now->boot) != 0)
+		return age;
+	uint64_t least = now->monotonic > kept->end ? now->monotonic - kept->end : 0;
+	uint64_t most = least + (now->boottime - now->monotonic);
+	return age < least ? least : age > most ? most : age;
+}
+
 uint64_t vp_history_bytes(const vp_history *history)
 {
 	uint64_t bytes = 0;
@@ -34,7 +46,8 @@ static bool may_go(const struct vp_kept *kept)
 }
 
 uint32_t vp_retention_next(const vp_history *history, const struct vp_retention *limits,
-			   uint64_t now, uint64_t more, uint64_t disk, enum vp_removal *why)
+			   const struct vp_age_moment *now, uint64_t more, uint64_t disk,
+			   enum vp_removal *why)
 {
 	uint32_t oldest = VP_NONE;
 
@@ -52,12 +65,11 @@ uint32_t vp_retention_next(const vp_history *history, const struct vp_retention 
 	}
 	if (oldest == VP_NONE)
 		return VP_NONE;
-	uint64_t end = vp_kept_end(&history->at[oldest]);
 	if (limits->keep_bytes && vp_history_bytes(history) + more > limits->keep_bytes)
 		*why = VP_REMOVE_SIZE;
 	else if (limits->free_bytes && disk < limits->free_bytes + more)
 		*why = VP_REMOVE_DISK;
-	else if (limits->keep_ns && now > end && now - end > limits->keep_ns)
+	else if (limits->keep_ns && vp_kept_age(&history->at[oldest], now) > limits->keep_ns)
 		*why = VP_REMOVE_OLD;
 	return *why == VP_REMOVE_NONE ? VP_NONE : oldest;
 }
@@ -73,6 +85,7 @@ struct vp_error *vp_history_remove(vp_history *history, uint32_t index)
 	free(kept->name);
 	free(kept->path);
 	free(kept->problem);
+	free(kept->boot);
 	vp_vms_deinit(&kept->vms);
 	history->count--;
 	memmove(kept, kept + 1, (history->count - index) * sizeof(*kept));

@@ -25,6 +25,17 @@ struct vp_age_clock {
 /* Present time for ages, ns since 1970. `realtime` and `boottime`: present readings. */
 uint64_t vp_age_clock_now(struct vp_age_clock *clock, uint64_t realtime, uint64_t boottime);
 
+/* The present moment, for the ages of recordings. */
+struct vp_age_moment {
+	uint64_t realtime;            /* vp_age_clock_now() */
+	uint64_t monotonic, boottime; /* readings of these clocks */
+	const char *boot;             /* vp_boot_id() */
+};
+
+/* Time since the end of an entry, ns. Recordings of the present boot cannot be younger than the
+ * time on CLOCK_MONOTONIC since, nor older than that and all time in which the host slept. */
+uint64_t vp_kept_age(const struct vp_kept *kept, const struct vp_age_moment *now);
+
 enum vp_removal { VP_REMOVE_NONE, VP_REMOVE_OLD, VP_REMOVE_SIZE, VP_REMOVE_DISK };
 
 /*
@@ -33,7 +44,8 @@ enum vp_removal { VP_REMOVE_NONE, VP_REMOVE_OLD, VP_REMOVE_SIZE, VP_REMOVE_DISK 
  * the oldest entry; open and foreign entries stay.
  */
 uint32_t vp_retention_next(const vp_history *history, const struct vp_retention *limits,
-			   uint64_t now, uint64_t more, uint64_t disk, enum vp_removal *why);
+			   const struct vp_age_moment *now, uint64_t more, uint64_t disk,
+			   enum vp_removal *why);
 /* Total size of all entries created by vperfd, bytes. */
 uint64_t vp_history_bytes(const vp_history *history);
 /* Removes the entry from the disk and from the list. After a crash in between, the rest is

@@ -70,6 +70,7 @@ static void list(void)
 static void clear_store(void)
 {
 	const struct vp_retention limits = {.keep_bytes = 1};
+	const struct vp_age_moment now = {.realtime = UINT64_MAX, .boot = ""};
 	enum vp_removal why;
 	vp_history history;
 	uint32_t index;
@@ -79,7 +80,7 @@ static void clear_store(void)
 		abort();
 	vp_vec_each (&history, kept)
 		others += kept->kind == VP_KEPT_FOREIGN || kept->is_open;
-	while ((index = vp_retention_next(&history, &limits, UINT64_MAX, 0, UINT64_MAX, &why)) !=
+	while ((index = vp_retention_next(&history, &limits, &now, 0, UINT64_MAX, &why)) !=
 	       VP_NONE) {
 		if (history.at[index].kind == VP_KEPT_FOREIGN || vp_history_remove(&history, index))
 			abort();

@@ -34,15 +34,17 @@ static void test_words(void **state)
 
 	vp_daemon_config_init(&config);
 	vp_daemon_record_words(&config, "/b/vperf", "/s/1", &words);
-	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 --account=sampled "
+	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 "
 			     "--names-every=600 --freq=19 --stagger");
 	vp_daemon_samples_words(&config, "/b/vperf", "/s/1", &words);
-	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 -g --account=sampled "
+	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 -g "
 			     "--freq=997 --duration=60");
 	config.compression = config.frequency = config.names_ns = 0;
+	free(config.account);
+	config.account = vp_strdup("exact");
 	config.flight_bytes = 64 << 20;
 	vp_daemon_record_words(&config, "/b/vperf", "/s/1", &words);
-	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 --account=sampled "
+	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 --account=exact "
 			     "--no-samples");
 	vp_daemon_flight_words(&config, "/b/vperf", "/s/flight", &words);
 	expect_words(&words, "/b/vperf record -q --no-agent -o /s/flight --no-samples "

@@ -150,6 +150,87 @@ static void test_gaps(void **state)
 	assert_int_equal(vp_kept_gap(&first, &booted), 400 * SECOND);
 }
 
+/* A recording that says which boot it is of, and of which date its clock's zero is. */
+static struct vp_kept of_boot(char *boot, uint64_t start, uint64_t end, int64_t offset)
+{
+	struct vp_kept kept = of_time(start, end, offset);
+
+	kept.boot = boot;
+	return kept;
+}
+
+/* With the boot's id, the clock may be set by more than the uptime, and the host may sleep. */
+static void test_boots(void **state)
+{
+	const struct vp_kept first = of_boot("a", 100, 200, 5000),
+			     stepped = of_boot("a", 203, 300, 5000 + 200000),
+			     back = of_boot("a", 203, 300, 1000),
+			     slewed = of_boot("a", 203, 300, 5000),
+			     booted = of_boot("b", 203, 300, 5001);
+
+	assert_int_equal(vp_kept_gap(&first, &stepped), 3 * SECOND);
+	assert_int_equal(vp_kept_jump(&first, &stepped), 200000 * SECOND);
+	assert_int_equal(vp_kept_jump(&first, &back), -4000 * (int64_t)SECOND);
+	assert_int_equal(vp_kept_jump(&first, &slewed), 0);
+	assert_false(vp_kept_is_same_boot(&first, &booted));
+	assert_int_equal(vp_kept_gap(&first, &booted), 4 * SECOND);
+	assert_int_equal(vp_kept_jump(&first, &booted), 0);
+}
+
+/* The age is by the clocks that cannot be set, within the time in which the host slept. */
+static void test_ages(void **state)
+{
+	const struct vp_kept kept = of_boot("a", 100, 200, 1000000);
+	struct vp_age_moment now = {.realtime = 1000260 * SECOND,
+				    .monotonic = 250 * SECOND,
+				    .boottime = 270 * SECOND,
+				    .boot = "a"};
+
+	assert_int_equal(vp_kept_age(&kept, &now), 60 * SECOND);
+	now.realtime = 3000000 * SECOND;
+	assert_int_equal(vp_kept_age(&kept, &now), 70 * SECOND);
+	now.realtime = 0;
+	assert_int_equal(vp_kept_age(&kept, &now), 50 * SECOND);
+	now.boot = "b";
+	assert_int_equal(vp_kept_age(&kept, &now), 0);
+	now.realtime = 3000000 * SECOND;
+	assert_int_equal(vp_kept_age(&kept, &now), 1999800 * SECOND);
+}
+
+static void make_of(const char *name, const char *boot, uint64_t begin, int64_t day)
+{
+	VP_AUTO_FREE char *metadata = vp_format(STORE "/%s/host/metadata", name);
+	VP_AUTO_FREE char *recording = vp_format(STORE "/%s/recording", name);
+
+	make(name, begin, begin + 10, begin + 20);
+	FILE *file = fopen(metadata, "w");
+	assert_non_null(file);
+	fprintf(file, "\toffset_s = %lld;\n\toffset = 0;\n", (long long)day * 86400);
+	assert_int_equal(fclose(file), 0);
+	file = fopen(recording, "a");
+	assert_non_null(file);
+	fprintf(file, "boot %s\n", boot);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Oldest first, also when the clock was set back: by the last date of the boot. */
+static void test_order(void **state)
+{
+	static const char *const expected[] = {"20261110T000000Z", "20261124T000000Z",
+					       "20261124T010000Z", "20261118T000000Z"};
+
+	make_store();
+	make_of("20261124T000000Z", "a", 1000, 24);
+	make_of("20261124T010000Z", "a", 2000, 24);
+	make_of("20261118T000000Z", "a", 3000, 18);
+	make_of("20261110T000000Z", "b", 1000, 10);
+	vp_history history = read_store();
+	assert_int_equal(history.count, VP_ARRAY_SIZE(expected));
+	for (size_t i = 0; i < history.count; i++)
+		assert_string_equal(history.at[i].name, expected[i]);
+	vp_history_deinit(&history);
+}
+
 static void test_names(void **state)
 {
 	char name[VP_KEPT_NAME_SIZE];
@@ -173,6 +254,14 @@ static struct vp_kept of_size(enum vp_kept_kind kind, uint64_t end, uint64_t byt
 	return kept;
 }
 
+static uint32_t next_at(const vp_history *history, uint64_t realtime, uint64_t more, uint64_t disk,
+			const struct vp_retention *limits, enum vp_removal *why)
+{
+	const struct vp_age_moment now = {.realtime = realtime, .boot = "other"};
+
+	return vp_retention_next(history, limits, &now, more, disk, why);
+}
+
 static void test_retention(void **state)
 {
 	struct vp_kept all[] = {of_size(VP_KEPT_FOREIGN, 10, 1000000, false),
@@ -185,26 +274,26 @@ static void test_retention(void **state)
 	enum vp_removal why;
 
 	assert_int_equal(vp_history_bytes(&history), 4000);
-	assert_int_equal(vp_retention_next(&history, &limits, 99999 * SECOND, 0, 0, &why), VP_NONE);
+	assert_int_equal(next_at(&history, 99999 * SECOND, 0, 0, &limits, &why), VP_NONE);
 	/* The open ones count and stay; the limit holds with what is still to come. */
 	limits.keep_bytes = 4000;
-	assert_int_equal(vp_retention_next(&history, &limits, 0, 0, 0, &why), VP_NONE);
-	assert_int_equal(vp_retention_next(&history, &limits, 0, 1, 0, &why), 2);
+	assert_int_equal(next_at(&history, 0, 0, 0, &limits, &why), VP_NONE);
+	assert_int_equal(next_at(&history, 0, 1, 0, &limits, &why), 2);
 	assert_int_equal(why, VP_REMOVE_SIZE);
 	limits = (struct vp_retention){.free_bytes = 500};
-	assert_int_equal(vp_retention_next(&history, &limits, 0, 10, 510, &why), VP_NONE);
-	assert_int_equal(vp_retention_next(&history, &limits, 0, 10, 509, &why), 2);
+	assert_int_equal(next_at(&history, 0, 10, 510, &limits, &why), VP_NONE);
+	assert_int_equal(next_at(&history, 0, 10, 509, &limits, &why), 2);
 	assert_int_equal(why, VP_REMOVE_DISK);
 	limits = (struct vp_retention){.keep_ns = 50 * SECOND};
-	assert_int_equal(vp_retention_next(&history, &limits, 250 * SECOND, 0, 0, &why), VP_NONE);
-	assert_int_equal(vp_retention_next(&history, &limits, 251 * SECOND, 0, 0, &why), 2);
+	assert_int_equal(next_at(&history, 250 * SECOND, 0, 0, &limits, &why), VP_NONE);
+	assert_int_equal(next_at(&history, 251 * SECOND, 0, 0, &limits, &why), 2);
 	assert_int_equal(why, VP_REMOVE_OLD);
 	/* Remains go without a limit, unless somebody is at it. */
 	limits = (struct vp_retention){0};
 	all[3].kind = VP_KEPT_REMAINS;
-	assert_int_equal(vp_retention_next(&history, &limits, 0, 0, 0, &why), 3);
+	assert_int_equal(next_at(&history, 0, 0, 0, &limits, &why), 3);
 	all[3].is_open = true;
-	assert_int_equal(vp_retention_next(&history, &limits, 0, 0, 0, &why), VP_NONE);
+	assert_int_equal(next_at(&history, 0, 0, 0, &limits, &why), VP_NONE);
 }
 
 static void test_remove(void **state)
@@ -236,7 +325,7 @@ static void test_removal_cut_off(void **state)
 	assert_int_equal(utime(STORE "/20261126T055305Z.removed", &(struct utimbuf){1, 1}), 0);
 	vp_history history = read_store();
 	assert_int_equal(history.at[0].kind, VP_KEPT_REMAINS);
-	assert_int_equal(vp_retention_next(&history, &limits, 0, 0, 0, &why), 0);
+	assert_int_equal(next_at(&history, 0, 0, 0, &limits, &why), 0);
 	expect_no_error(vp_history_remove(&history, 0));
 	vp_history_deinit(&history);
 	assert_int_equal(access(STORE "/20261126T055305Z.removed", F_OK), -1);
@@ -340,6 +429,8 @@ int main(void)
 	    cmocka_unit_test(test_remove),   cmocka_unit_test(test_removal_cut_off),
 	    cmocka_unit_test(test_findings), cmocka_unit_test(test_many_findings),
 	    cmocka_unit_test(test_no_store), cmocka_unit_test(test_clock_set),
+	    cmocka_unit_test(test_boots),    cmocka_unit_test(test_ages),
+	    cmocka_unit_test(test_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

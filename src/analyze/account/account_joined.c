@@ -122,26 +122,36 @@ static struct vp_error *join_part(struct vp_account_recording *to, struct vp_vm_
 	return NULL;
 }
 
-static uint64_t realtime_of(const struct vp_recording *recording, uint64_t time)
+/* By the clock that cannot be set if both are of one boot, otherwise by time of day. */
+static uint64_t gap_between(const struct vp_recording *before, uint64_t end,
+			    const struct vp_recording *after, uint64_t begin)
 {
-	return time + (uint64_t)recording->realtime_offset;
+	if (!before->boot[0] || strcmp(before->boot, after->boot) != 0) {
+		end += (uint64_t)before->realtime_offset;
+		begin += (uint64_t)after->realtime_offset;
+	}
+	return begin > end ? begin - end : 0;
 }
 
-/* Total gaps between the parts by time of day; setting the clock counts as a gap. */
+/* Total gaps between the parts. */
 static struct vp_error *parts_gap(const vp_account_parts *parts, uint64_t *ret)
 {
-	uint64_t end = 0;
+	struct vp_recording before = {0}, about;
+	struct vp_error *error = NULL;
 
 	*ret = 0;
-	vp_vec_each (parts, part) {
-		struct vp_recording about;
-		VP_TRY(vp_recording_read(part->path, &about));
-		uint64_t begin = realtime_of(&about, part->window.from);
-		*ret += end && begin > end ? begin - end : 0;
-		end = realtime_of(&about, part->window.to);
-		vp_recording_deinit(&about);
+	for (size_t i = 0; i < parts->count && !error; i++) {
+		error = vp_recording_read(parts->at[i].path, &about);
+		if (error)
+			break;
+		if (i)
+			*ret += gap_between(&before, parts->at[i - 1].window.to, &about,
+					    parts->at[i].window.from);
+		vp_recording_deinit(&before);
+		before = about;
 	}
-	return NULL;
+	vp_recording_deinit(&before);
+	return error;
 }
 
 /* Steps of the parts, and their windows, which `joined` borrows. */

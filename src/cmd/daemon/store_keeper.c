@@ -28,13 +28,18 @@ static uint64_t free_bytes(const char *path)
 	return statvfs(path, &disk) ? UINT64_MAX : (uint64_t)disk.f_bavail * disk.f_frsize;
 }
 
-static uint64_t now_for_ages(struct vperfd *daemon)
+static struct vp_age_moment now_for_ages(struct vperfd *daemon)
 {
 	struct timespec booted;
+	struct vp_clock_reading clock = vp_clock_read();
 
 	clock_gettime(CLOCK_BOOTTIME, &booted);
-	return vp_age_clock_now(&daemon->ages, vp_clock_read().realtime,
-				(uint64_t)booted.tv_sec * 1000000000 + (uint64_t)booted.tv_nsec);
+	uint64_t boottime = (uint64_t)booted.tv_sec * 1000000000 + (uint64_t)booted.tv_nsec;
+	return (struct vp_age_moment){.realtime =
+					  vp_age_clock_now(&daemon->ages, clock.realtime, boottime),
+				      .monotonic = clock.monotonic,
+				      .boottime = boottime,
+				      .boot = daemon->boot};
 }
 
 static uint64_t own_bytes(const struct vperfd *daemon, const char *name)
@@ -60,7 +65,7 @@ static bool read_store(struct vperfd *daemon, uint64_t now)
 		return false;
 	}
 	daemon->history_read = now;
-	uint64_t realtime = now_for_ages(daemon), keep = daemon->config.keep_ns;
+	uint64_t realtime = now_for_ages(daemon).realtime, keep = daemon->config.keep_ns;
 	if (keep && realtime > keep)
 		vp_error_free(vp_kept_findings_trim(daemon->config.directory, realtime - keep));
 	return true;
@@ -82,7 +87,8 @@ static void say_full(struct vperfd *daemon, enum vp_removal why)
 static bool remove_one(struct vperfd *daemon, const struct vp_retention *limits, uint64_t more)
 {
 	enum vp_removal why;
-	uint32_t index = vp_retention_next(&daemon->history, limits, now_for_ages(daemon), more,
+	struct vp_age_moment now = now_for_ages(daemon);
+	uint32_t index = vp_retention_next(&daemon->history, limits, &now, more,
 					   free_bytes(daemon->config.directory), &why);
 
 	if (index == VP_NONE)

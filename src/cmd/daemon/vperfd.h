@@ -42,6 +42,8 @@ struct vperfd {
 	uint64_t grown, bytes_then; /* largest growth between checks; size at the last check */
 	bool said_full;
 	struct vp_age_clock ages;
+	char *boot;           /* vp_boot_id() */
+	int64_t clock_offset; /* for vp_clock_jump() */
 	/* Accounts of the last second, and since the last evaluation of the rules. */
 	struct vp_account_tail tail;
 	struct vp_account second, rules;

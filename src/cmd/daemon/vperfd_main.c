@@ -28,6 +28,7 @@
 #include "daemon/notify.h"
 #include "daemon/rotation.h"
 #include "serve/http_server.h"
+#include "store/boot.h"
 #include "store/history.h"
 
 enum { STEP_MS = 1000, LAST_S = 80 };
@@ -170,6 +171,15 @@ static void apply_config(struct vperfd *daemon)
 	daemon->rotation.rotate_bytes = daemon->config.rotate_bytes;
 }
 
+/* Starts a new recording, and a new flight recorder. */
+static void begin_anew(struct vperfd *daemon)
+{
+	vp_rotation_ask(&daemon->rotation);
+	if (daemon->flight.process)
+		kill(daemon->flight.process, SIGTERM);
+	daemon->flight_retry_at = 0;
+}
+
 /* An invalid configuration changes nothing. Settings that require a restart keep their values. */
 static struct vp_error *reload(struct vperfd *daemon)
 {
@@ -192,12 +202,22 @@ static struct vp_error *reload(struct vperfd *daemon)
 	vp_daemon_config_deinit(&daemon->config);
 	daemon->config = config;
 	apply_config(daemon);
-	vp_rotation_ask(&daemon->rotation);
-	if (daemon->flight.process)
-		kill(daemon->flight.process, SIGTERM);
-	daemon->flight_retry_at = 0;
+	begin_anew(daemon);
 	vperfd_say("configuration reloaded; a new recording starts");
 	return vperfd_serve_again(daemon);
+}
+
+/* Dates of a recording are right as long as the clock is not set: the next one has the new time. */
+static void watch_clock(struct vperfd *daemon)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+	int64_t jump = vp_clock_jump(&clock, &daemon->clock_offset);
+
+	if (!jump)
+		return;
+	VPERFD_SAY("the clock was set by %+.0f s, or the host slept: a new recording starts",
+		   (double)jump / 1e9);
+	begin_anew(daemon);
 }
 
 static void say_notices(struct vperfd *daemon)
@@ -226,6 +246,7 @@ static void step(struct vperfd *daemon)
 	VP_AUTO_FREE char *open =
 	    daemon->rotation.open.path ? vp_strdup(daemon->rotation.open.path) : NULL;
 
+	watch_clock(daemon);
 	vp_rotation_step(&daemon->rotation, now, vp_clock_read().realtime);
 	const char *path = daemon->rotation.open.path;
 	if ((path != NULL) != (open != NULL) || (path && strcmp(path, open) != 0))
@@ -280,6 +301,7 @@ static struct vp_error *start(struct vperfd *daemon)
 	VP_TRY(vperfd_serve(daemon));
 	catch_signals();
 	apply_config(daemon);
+	daemon->boot = vp_boot_id();
 	daemon->rotation.early_ns = vp_stagger_here("rotation", daemon->rotation.rotate_ns / 2);
 	return run(daemon);
 }
@@ -310,6 +332,7 @@ static void vperfd_deinit(struct vperfd *daemon)
 	vp_notices_deinit(&daemon->notices);
 	vp_daemon_config_deinit(&daemon->config);
 	free(daemon->program);
+	free(daemon->boot);
 	if (daemon->lock >= 0)
 		close(daemon->lock);
 }
