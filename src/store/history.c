@@ -145,6 +145,9 @@ static void history_add(const char *path, const char *name, vp_history *ret)
 
 	kept.kind = kind_of_name(name, &kept.named);
 	kept.bytes = vp_disk_bytes(kept.path);
+	VP_AUTO_FREE char *streams = vp_format("%s/host", kept.path);
+	uint64_t streams_bytes = vp_disk_bytes(streams);
+	kept.names_bytes = kept.bytes > streams_bytes ? kept.bytes - streams_bytes : 0;
 	if (lstat(kept.path, &status) || !S_ISDIR(status.st_mode))
 		kept.kind = VP_KEPT_FOREIGN;
 	if (kept.kind == VP_KEPT_FOREIGN) {

@@ -49,9 +49,10 @@ struct vp_kept {
 	uint64_t start, end; /* host CLOCK_MONOTONIC, ns */
 	char *boot;          /* vp_boot_id() of the host then; "": unknown */
 	int64_t realtime_offset;
-	uint64_t sorted; /* the date by which the store is sorted, ns */
-	uint64_t named;  /* time in its name, CLOCK_REALTIME, ns; 0: none */
-	uint64_t bytes;  /* disk space */
+	uint64_t sorted;      /* the date by which the store is sorted, ns */
+	uint64_t named;       /* time in its name, CLOCK_REALTIME, ns; 0: none */
+	uint64_t bytes;       /* disk space */
+	uint64_t names_bytes; /* of it: all but the streams; most of that is written at once */
 	vp_vms vms;
 };
 

@@ -40,6 +40,16 @@ uint64_t vp_history_bytes(const vp_history *history)
 	return bytes;
 }
 
+uint64_t vp_history_burst(const vp_history *history)
+{
+	uint64_t most = 0;
+
+	vp_vec_each (history, kept)
+		if (kept->kind != VP_KEPT_FOREIGN && kept->names_bytes > most)
+			most = kept->names_bytes;
+	return most;
+}
+
 static bool may_go(const struct vp_kept *kept)
 {
 	return kept->kind != VP_KEPT_FOREIGN && !kept->is_open;

@@ -46,6 +46,8 @@ enum vp_removal { VP_REMOVE_NONE, VP_REMOVE_OLD, VP_REMOVE_SIZE, VP_REMOVE_DISK 
 uint32_t vp_retention_next(const vp_history *history, const struct vp_retention *limits,
 			   const struct vp_age_moment *now, uint64_t more, uint64_t disk,
 			   enum vp_removal *why);
+/* The most that a recorder may write at once, by what is in the store: names. */
+uint64_t vp_history_burst(const vp_history *history);
 /* Total size of all entries created by vperfd, bytes. */
 uint64_t vp_history_bytes(const vp_history *history);
 /* Removes the entry from the disk and from the list. After a crash in between, the rest is

@@ -12,7 +12,7 @@ sys.path.insert(0, str(REPOSITORY / "tests/metrics"))
 import engines  # noqa: E402
 
 SERVERS = "tests/lab/fleet-servers"
-LIMIT = 24 << 20
+LIMIT = 96 << 20  # for two open recordings with the names of all servers
 # g1 has pCPU 0 to itself until g2's program starts; the servers are on pCPU 1.
 CHAIN = fr"""
 host pcpus=2 icount=yes memory=4608

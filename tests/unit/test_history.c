@@ -296,6 +296,24 @@ static void test_retention(void **state)
 	assert_int_equal(next_at(&history, 0, 0, 0, &limits, &why), VP_NONE);
 }
 
+/* Names of a recording are written at once: as much must be free. */
+static void test_burst(void **state)
+{
+	static const char zeros[100000];
+
+	make_store();
+	make("20261126T055305Z", 0, 90, 100);
+	make("20261126T055405Z", 110, 190, 200);
+	FILE *file = fopen(STORE "/20261126T055305Z/host.maps", "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(zeros, 1, sizeof(zeros), file), sizeof(zeros));
+	assert_int_equal(fclose(file), 0);
+	vp_history history = read_store();
+	assert_in_range(vp_history_burst(&history), sizeof(zeros), 2 * sizeof(zeros));
+	assert_true(history.at[1].names_bytes < sizeof(zeros));
+	vp_history_deinit(&history);
+}
+
 static void test_remove(void **state)
 {
 	make_store();
@@ -430,7 +448,7 @@ int main(void)
 	    cmocka_unit_test(test_findings), cmocka_unit_test(test_many_findings),
 	    cmocka_unit_test(test_no_store), cmocka_unit_test(test_clock_set),
 	    cmocka_unit_test(test_boots),    cmocka_unit_test(test_ages),
-	    cmocka_unit_test(test_order),
+	    cmocka_unit_test(test_order),    cmocka_unit_test(test_burst),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

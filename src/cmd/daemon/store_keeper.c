@@ -103,13 +103,16 @@ static bool remove_one(struct vperfd *daemon, const struct vp_retention *limits,
 	return !error;
 }
 
-/* The largest growth between two checks so far; the next one may be as large. */
+/* The largest growth between two checks so far, or what is written at once at a recording's end;
+ * the next one may be as large. */
 static uint64_t growth_of(struct vperfd *daemon, uint64_t bytes)
 {
 	if (daemon->bytes_then && bytes > daemon->bytes_then &&
 	    bytes - daemon->bytes_then > daemon->grown)
 		daemon->grown = bytes - daemon->bytes_then;
-	return daemon->grown > GROWTH_LEAST ? daemon->grown : GROWTH_LEAST;
+	uint64_t burst = vp_history_burst(&daemon->history);
+	uint64_t most = daemon->grown > burst ? daemon->grown : burst;
+	return most > GROWTH_LEAST ? most : GROWTH_LEAST;
 }
 
 void vperfd_keep_store(struct vperfd *daemon, uint64_t now)
