@@ -35,14 +35,14 @@ struct chain_maker {
 	/* Records: `used` bytes, with space for the largest sample. */
 	struct vp_raw_chain raw;
 	char bytes[VP_CHAIN_BYTES + sizeof(struct vp_interpreted) + sizeof(struct vp_user_stack) +
-		   VP_USER_STACK_BYTES];
+		   PAGE_BYTES];
 	/* Time, thread and VM of the sample. */
 	__u64 time;
 	__u32 tid, vm;
 	__u32 pid, guest_pid; /* of the VMM; of the guest's process, 0: not known */
 	__u32 guest_tid;
-	__u64 task; /* the guest's address of its task_struct */
-	__u64 general[VP_KVM_REGISTERS];
+	__u64 task;                           /* the guest's address of its task_struct */
+	__u64 general[VP_USER_REGISTERS + 1]; /* 64-bit Arm: and PSTATE */
 	__u32 has_general;
 	/* The guest's page-table root, and the last translated page. */
 	__u64 root, page, page_hva;
@@ -234,9 +234,52 @@ static __always_inline __u32 read_user_page(struct chain_maker *maker, __u64 va,
 	__u64 hva = hva_in_page(maker, va);
 
 	barrier_var(size);
-	if (!hva || size > VP_USER_STACK_BYTES || bpf_probe_read_user(to, size, (void *)hva))
+	if (!hva || size > PAGE_BYTES || bpf_probe_read_user(to, size, (void *)hva))
 		return 0;
 	return size;
+}
+
+/* Bytes to copy. On 64-bit Arm, a signal's frame has more than 4 KiB. Its handler, and other code
+ * without frame records, has x29 of an outer function. */
+static __always_inline __u32 user_stack_bytes(const struct chain_maker *maker)
+{
+	return vendor == VP_VENDOR_ARM &&
+		       maker->bp - maker->sp - VP_USER_STACK_USUAL / 2 < VP_USER_STACK_BYTES
+		   ? VP_USER_STACK_BYTES
+		   : VP_USER_STACK_USUAL;
+}
+
+/* Where to copy from. 64-bit Arm has no red zone. The page before that of the stack pointer may
+ * never have been used. */
+static __always_inline __u64 user_stack_from(struct chain_maker *maker)
+{
+	__u64 from = maker->sp & ~7ULL, below = (maker->sp - VP_USER_STACK_BELOW) & ~7ULL;
+
+	return vendor == VP_VENDOR_ARM     ? from
+	       : hva_in_page(maker, below) ? below
+					   : from & ~(PAGE_BYTES - 1ULL);
+}
+
+/* Pages of an unaligned copy. */
+enum { USER_STACK_PIECES = (VP_USER_STACK_BYTES - 1) / PAGE_BYTES + 2 };
+
+/* Copies the stack from that address on, up to a page that cannot be read; returns the bytes. */
+static __always_inline __u32 copy_user_stack(struct chain_maker *maker, __u64 from,
+					     struct vp_user_stack *copy)
+{
+	__u32 most = user_stack_bytes(maker), bytes = 0;
+
+	for (__u32 i = 0; i < USER_STACK_PIECES && bytes < most; i++) {
+		__u32 left = PAGE_BYTES - ((from + bytes) & (PAGE_BYTES - 1)), rest = most - bytes;
+		__u32 size = left < rest ? left : rest, at = bytes;
+		barrier_var(at);
+		if (at >= VP_USER_STACK_BYTES)
+			break;
+		if (!read_user_page(maker, from + at, copy->stack + at, size))
+			break;
+		bytes = at + size;
+	}
+	return bytes;
 }
 
 /*
@@ -249,15 +292,11 @@ __noinline int put_user_stack(void)
 
 	if (!maker || !maker->has_general || !maker->guest_pid || !maker->sp)
 		return 0;
-	__u64 from = (maker->sp - VP_USER_STACK_BELOW) & ~7ULL;
-	__u32 below = from & (PAGE_BYTES - 1), first = PAGE_BYTES - below;
-	struct vp_user_stack *copy = next_record(maker, sizeof(*copy) + VP_USER_STACK_BYTES);
+	__u64 from = user_stack_from(maker);
+	struct vp_user_stack *copy = next_record(maker, sizeof(*copy) + PAGE_BYTES);
 	if (!copy)
 		return 0;
-	__u32 bytes = read_user_page(maker, from, copy->stack, first);
-	barrier_var(first);
-	if (bytes && first <= VP_USER_STACK_BYTES)
-		bytes += read_user_page(maker, from + first, copy->stack + first, below);
+	__u32 bytes = copy_user_stack(maker, from, copy);
 	copy->time = maker->time;
 	copy->id = VP_ID_USER_STACK;
 	copy->vm = maker->pid;
@@ -265,20 +304,24 @@ __noinline int put_user_stack(void)
 	copy->guest_pid = maker->guest_pid;
 	copy->task = maker->task;
 	copy->as_root = maker->root;
-	copy->known = (1 << VP_USER_REGISTERS) - 1;
+	copy->known =
+	    (1ULL << (vendor == VP_VENDOR_ARM ? VP_USER_REGISTERS : VP_USER_X86_REGISTERS)) - 1;
 	copy->bytes = bytes;
+	copy->reserved = 0;
 	copy->from = from;
-	__builtin_memcpy(copy->registers, maker->general, sizeof(maker->general));
-	copy->registers[VP_DWARF_ORDER_BP] = maker->bp;
-	copy->registers[VP_DWARF_ORDER_SP] = maker->sp;
-	copy->registers[VP_USER_REGISTERS - 1] = maker->ip;
+	__builtin_memcpy(copy->registers, maker->general, sizeof(copy->registers));
+	if (vendor != VP_VENDOR_ARM) {
+		copy->registers[VP_DWARF_ORDER_BP] = maker->bp;
+		copy->registers[VP_DWARF_ORDER_SP] = maker->sp;
+		copy->registers[VP_USER_X86_REGISTERS - 1] = maker->ip;
+	}
 	__u32 room = bytes > VP_USER_STACK_LEAST ? bytes : VP_USER_STACK_LEAST;
 	room &= ~7U;
 	copy->size = sizeof(*copy) - VP_USER_STACK_BYTES + room;
 	if (bytes)
-		maker->raw.used -= 2 * VP_USER_STACK_BYTES - room;
+		maker->raw.used -= VP_USER_STACK_BYTES + PAGE_BYTES - room;
 	else
-		maker->raw.used -= sizeof(*copy) + VP_USER_STACK_BYTES;
+		maker->raw.used -= sizeof(*copy) + PAGE_BYTES;
 	return 0;
 }
 

@@ -7,8 +7,9 @@
 
 #include "bpf/kvm_arm.bpf.h"
 
-/* Linux: x29, x30, SP, PC and PSTATE in struct pt_regs, which has x0 first. */
-enum { ARM_REGS_FRAME = 29 * 8 };
+/* Words of struct pt_regs, and x29 in it. */
+enum { ARM_FRAME = 29, ARM_LINK, ARM_SP, ARM_PC, ARM_PSTATE };
+enum { ARM_REGS_FRAME = ARM_FRAME * 8 };
 /* Offset of its frame record: since v6.13, and before. */
 enum { ARM_REGS_RECORD = 296, ARM_REGS_RECORD_OLD = 304 };
 /* Since v6.13: the word after an empty record in an interrupted kernel's struct pt_regs. */
@@ -31,16 +32,18 @@ __noinline int take_arm_user_regs(__u64 regs)
 
 	if (!maker)
 		return 0;
-	struct arm_regs *saved = (void *)maker->top; /* the BPF stack is nearly full */
-	__u64 hva = hva_of_piece(maker, regs + ARM_REGS_FRAME, sizeof(*saved));
-	if (!hva || bpf_probe_read_user(saved, sizeof(*saved), (void *)hva) ||
-	    saved->pstate & ~ARM_USER_PSTATE || !saved->pc || saved->pc > maker->va_mask ||
-	    saved->sp > maker->va_mask)
+	__u64 *saved = maker->general;
+	__u64 hva = hva_of_piece(maker, regs, sizeof(maker->general));
+	maker->has_general = 0;
+	if (!hva || bpf_probe_read_user(saved, sizeof(maker->general), (void *)hva) ||
+	    saved[ARM_PSTATE] & ~ARM_USER_PSTATE || !saved[ARM_PC] ||
+	    saved[ARM_PC] > maker->va_mask || saved[ARM_SP] > maker->va_mask)
 		return 0;
-	maker->ip = saved->pc;
-	maker->sp = saved->sp;
-	maker->bp = saved->frame & maker->va_mask;
-	maker->link = saved->link & maker->va_mask;
+	maker->ip = saved[ARM_PC];
+	maker->sp = saved[ARM_SP];
+	maker->bp = saved[ARM_FRAME] & maker->va_mask;
+	maker->link = saved[ARM_LINK] & maker->va_mask;
+	maker->has_general = 1;
 	return 1;
 }
 
@@ -110,15 +113,16 @@ __noinline int read_arm_chain_regs(__u32 user)
 	if (!maker)
 		return 0;
 	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &maker->vm);
-	struct arm_regs *saved = (void *)maker->top;
+	__u64 *saved = maker->general;
 	if (!vm || !vm->paging.va_bits || vm->paging.va_bits > 55 ||
-	    !read_arm_regs((void *)maker->vcpu, saved))
+	    !read_arm_registers((void *)maker->vcpu, saved))
 		return 0;
 	maker->va_mask = (1ULL << vm->paging.va_bits) - 1;
-	maker->bp = user ? saved->frame & maker->va_mask : saved->frame;
+	maker->bp = user ? saved[ARM_FRAME] & maker->va_mask : saved[ARM_FRAME];
 	/* SP_EL0 is the stack pointer of user space. The kernel's is not needed. */
-	maker->sp = user ? saved->sp & maker->va_mask : 0;
-	maker->link = link_of(maker, saved->link);
+	maker->sp = user ? saved[ARM_SP] & maker->va_mask : 0;
+	maker->link = link_of(maker, saved[ARM_LINK]);
+	maker->has_general = user;
 	return 1;
 }
 
@@ -149,8 +153,7 @@ __noinline int chain_of_arm_guest(__u32 is_user)
 			      !take_arm_user_regs(regs - ARM_REGS_RECORD)))
 			return 0;
 	}
-	walk_user_frames();
-	put_frames(VP_MODE_GUEST_USER);
+	put_user_frames(maker);
 	return 0;
 }
 

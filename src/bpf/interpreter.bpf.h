@@ -9,6 +9,7 @@
 #define VP_BPF_INTERPRETER_BPF_H
 
 #include "bpf/guest_pages.bpf.h"
+#include "bpf/kvm_arm.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler_abi.h"
 
@@ -36,8 +37,8 @@ struct {
 	__type(value, __u32);
 } interpreter_count SEC(".maps");
 
-/* Three words below the frame pointer: interpreter_frame_method_offset in HotSpot's frame_x86.hpp,
- * JDK 8 to 25. */
+/* Three words below the frame pointer: interpreter_frame_method_offset in HotSpot's frame_x86.hpp
+ * and frame_aarch64.hpp, JDK 8 to 25. */
 #define METHOD_BELOW_FRAME 24
 
 static __always_inline struct vp_interpreter *find_interpreter(__u32 pid, __u32 guest_pid)
@@ -234,7 +235,8 @@ static __always_inline __u64 interpreted_method(const struct vp_interpreter *int
 		return 0;
 	if (interpreter->kind == VP_INTERPRETER_PYTHON)
 		return python_begin(pid, tgid, tid, identity->vm, root) ? python_code() : 0;
-	if (!read_frame_pointer(vcpu, &word) || word & (sizeof(word) - 1))
+	if ((!read_frame_pointer(vcpu, &word) && !read_arm_frame_pointer(vcpu, &word)) ||
+	    word & (sizeof(word) - 1))
 		return 0;
 	if (interpreter->kind == VP_INTERPRETER_V8)
 		return v8_shared(interpreter, identity->vm, root, word);

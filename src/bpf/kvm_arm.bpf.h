@@ -44,6 +44,28 @@ static __always_inline bool read_arm_regs(struct kvm_vcpu *vcpu, struct arm_regs
 					  2 * sizeof(__u64));
 }
 
+/* x0 to x30, SP_EL0, PC and PSTATE: as in struct user_pt_regs. */
+enum { ARM_REGISTERS = 34 };
+
+static __always_inline bool read_arm_registers(struct kvm_vcpu *vcpu, __u64 *ret)
+{
+	struct kvm_vcpu___arm *arm = (void *)vcpu;
+
+	if (vendor != VP_VENDOR_ARM || !bpf_core_field_exists(arm->arch.ctxt.regs))
+		return false;
+	barrier();
+	return !bpf_probe_read_kernel(ret, ARM_REGISTERS * sizeof(*ret),
+				      (void *)vcpu + bpf_core_field_offset(arm->arch.ctxt.regs));
+}
+
+static __always_inline bool read_arm_frame_pointer(struct kvm_vcpu *vcpu, __u64 *ret)
+{
+	struct kvm_vcpu___arm *arm = (void *)vcpu;
+
+	return vendor == VP_VENDOR_ARM && bpf_core_field_exists(arm->arch.ctxt.regs) &&
+	       !bpf_core_read(ret, sizeof(*ret), &arm->arch.ctxt.regs.regs[29]);
+}
+
 /* PSTATE.M: exception level 0 is user space, also for 32-bit code. Converted to x86's privilege
  * levels, which records have. */
 static __always_inline __u32 arm_cpl(__u64 pstate)

@@ -10,6 +10,7 @@
 #include "runtime/java_frame_layout.h"
 #include "runtime/process_memory.h"
 #include "unwind/cfi.h"
+#include "unwind/user_arch.h"
 
 enum {
 	WORD = 8,

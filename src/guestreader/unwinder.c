@@ -21,6 +21,7 @@
 #include "schema/chain_end.h"
 #include "schema/user_stack.h"
 #include "unwind/cfi.h"
+#include "unwind/user_arch.h"
 #include "unwind/user_chain.h"
 
 enum {
@@ -42,7 +43,7 @@ enum {
 #define AGAIN_NS 100000000ULL
 /* Bits of CR3 that distinguish processes: with page-table isolation each process has two
  * adjacent tables. */
-#define ROOT_BITS 0x000fffffffffe000ULL
+#define X86_ROOT_BITS 0x000fffffffffe000ULL
 
 struct unwinder_mapping {
 	uint64_t start, end, pgoff;
@@ -277,7 +278,9 @@ static struct process *find_process(struct vp_guest_unwinder *unwinder,
 	if (is_new)
 		vp_vec_push(&unwinder->processes, ((struct process){.tgid = stack->guest_pid}));
 	struct process *process = &unwinder->processes.at[*known];
-	bool changed = process->incomplete || (process->root ^ stack->as_root) & ROOT_BITS;
+	const uint64_t root_bits =
+	    kernel->view.memory->arch == VP_GUEST_X86_64 ? X86_ROOT_BITS : ~0ULL;
+	bool changed = process->incomplete || (process->root ^ stack->as_root) & root_bits;
 	process->task = stack->task;
 	if (is_new || (changed && stack->time > process->read_at + AGAIN_NS)) {
 		process->root = stack->as_root;
@@ -460,7 +463,7 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 		unwinder->second = stack->time / SECOND;
 		unwinder->work = WORK_PER_SECOND;
 	}
-	if (kernel->view.memory->arch != VP_GUEST_X86_64 || stack->bytes > sizeof(stack->stack))
+	if (stack->bytes > sizeof(stack->stack))
 		return;
 	struct unwinding unwinding = {.unwinder = unwinder,
 				      .kernel = kernel,
@@ -472,10 +475,15 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 	for (unsigned i = 0; i < PAGES; i++)
 		unwinder->pages[i].address = 1;
 	memcpy(registers.value, stack->registers, sizeof(registers.value));
-	const struct vp_user_program program = {.read = unwinder_read,
+	const struct vp_user_arch arch = kernel->view.memory->arch == VP_GUEST_ARM64
+					     ? vp_user_arch_arm(kernel->view.paging.va_bits)
+					     : vp_user_arch_x86();
+	const struct vp_user_program program = {.arch = &arch,
+						.read = unwinder_read,
 						.find = unwinder_find,
 						.is_generated = unwinder_is_generated,
-						.step = unwinder_step,
+						.step = arch.link == VP_DWARF_NONE ? unwinder_step
+										   : NULL,
 						.is_code = unwinder_is_code,
 						.context = &unwinding};
 	if (runtimes)
@@ -485,6 +493,7 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 		runtimes->name(runtimes->context, &program, job, &chain);
 	job->end = (uint16_t)chain.end;
 	job->flags = (chain.by_table ? VP_CHAIN_BY_TABLES : 0) |
+		     (chain.has_link ? VP_CHAIN_LINK : 0) |
 		     (unwinding.read_later ? VP_CHAIN_READ_LATER : 0);
 	memcpy(job->ips, chain.ips, chain.count * sizeof(*chain.ips));
 	__atomic_store_n(&job->count, chain.count, __ATOMIC_RELEASE);

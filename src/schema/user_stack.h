@@ -13,10 +13,14 @@ enum {
 	VP_ID_USER_STACK = 0xfff0,  /* not a record of the schema */
 	VP_ID_INTERPRETED = 0xfff1, /* the same */
 	VP_INTERPRETED_FRAMES = 64,
-	VP_USER_STACK_BYTES = 4096,
+	VP_USER_STACK_USUAL = 4096,
+	/* Maximum size of a copy, see user_stack_bytes(). */
+	VP_USER_STACK_BYTES = 6656,
 	/* Bytes below the stack pointer (red zone), where leaf functions may save registers. */
 	VP_USER_STACK_BELOW = 128,
-	VP_USER_REGISTERS = 17, /* in DWARF order; the last one is RIP */
+	/* In DWARF order: x86-64 has 17, of which the last is RIP; 64-bit Arm x0 to x30, SP, PC. */
+	VP_USER_REGISTERS = 33,
+	VP_USER_X86_REGISTERS = 17,
 	/* Minimum size of a copy: the chain that replaces it must fit. */
 	VP_USER_STACK_LEAST = 1024,
 };
@@ -30,9 +34,10 @@ struct vp_user_stack {
 	__u32 guest_pid;
 	__u64 task;    /* guest address of its task_struct */
 	__u64 as_root; /* page-table root */
-	__u32 known;   /* bit per register */
+	__u64 known;   /* bit per register */
 	__u32 bytes;   /* valid bytes of `stack`; the rest is undefined */
-	__u64 from;    /* guest address of the first byte of `stack` */
+	__u32 reserved;
+	__u64 from; /* guest address of the first byte of `stack` */
 	__u64 registers[VP_USER_REGISTERS];
 	unsigned char stack[VP_USER_STACK_BYTES];
 };

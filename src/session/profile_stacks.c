@@ -75,12 +75,12 @@ static char *put_chain(const struct vp_user_stack *stack, const struct vp_stack_
 		       uint32_t count, char *to)
 {
 	const uint16_t end = job->end < VP_CHAIN_GOES_ON ? job->end : VP_CHAIN_FAILED;
-	struct vp_chain_frames record = {.time = stack->time,
-					 .id = VP_ID_chain_frames,
-					 .mode = VP_MODE_GUEST_USER,
-					 .tid = stack->tid,
-					 .flags = job->flags &
-						  (VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER)};
+	struct vp_chain_frames record = {
+	    .time = stack->time,
+	    .id = VP_ID_chain_frames,
+	    .mode = VP_MODE_GUEST_USER,
+	    .tid = stack->tid,
+	    .flags = job->flags & (VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER | VP_CHAIN_LINK)};
 
 	for (uint32_t at = 0; at < count; at += record.count, to += sizeof(record)) {
 		uint32_t left = count - at;

@@ -31,6 +31,9 @@ enum {
 	VAL_OFFSET = 0x14,
 	VAL_OFFSET_SF = 0x15,
 	VAL_EXPRESSION = 0x16,
+	/* 64-bit Arm: the return address is signed, or no longer. Signatures are always removed. */
+	AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
+	AARCH64_NEGATE_RA_STATE = 0x2d,
 	GNU_ARGS_SIZE = 0x2e,
 	GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 };
@@ -217,6 +220,8 @@ static void cfi_execute(struct run *run, uint8_t code)
 
 	switch (code) {
 	case NOP:
+	case AARCH64_NEGATE_RA_STATE:
+	case AARCH64_NEGATE_RA_STATE_WITH_PC:
 		break;
 	case ADVANCE_LOC1:
 		advance = cfi_byte(cursor);
@@ -366,7 +371,7 @@ static void push_register(struct computing *computing, uint64_t number)
 {
 	int64_t offset = vp_leb128_signed(&computing->cursor);
 
-	if (number >= VP_DWARF_REGISTERS || !(computing->state->known & 1U << number))
+	if (number >= VP_DWARF_REGISTERS || !(computing->state->known & 1ULL << number))
 		computing->failed = true;
 	else
 		cfi_push(computing, computing->state->registers[number] + (uint64_t)offset);

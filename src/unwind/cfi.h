@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Rules by which a function's caller is found, from .eh_frame: where the registers are that it had,
- * for an instruction of the function. x86-64. Nothing in the tables is trusted.
+ * for an instruction of the function. Nothing in the tables is trusted.
  */
 #ifndef VP_UNWIND_CFI_H
 #define VP_UNWIND_CFI_H
@@ -12,23 +12,7 @@
 #include "base/cursor.h"
 #include "base/macros.h"
 #include "maps/eh_frame.h"
-
-/* DWARF's numbers of registers. */
-enum {
-	VP_DWARF_RAX = 0,
-	VP_DWARF_RDX = 1,
-	VP_DWARF_RCX = 2,
-	VP_DWARF_RBX = 3,
-	VP_DWARF_RSI = 4,
-	VP_DWARF_RDI = 5,
-	VP_DWARF_RBP = 6,
-	VP_DWARF_RSP = 7,
-	VP_DWARF_R8 = 8,
-	VP_DWARF_R12 = 12,
-	VP_DWARF_R15 = 15,
-	VP_DWARF_RIP = 16,
-	VP_DWARF_REGISTERS
-};
+#include "unwind/user_arch.h"
 
 /* The value of a register in the caller. The CFA is the caller's stack pointer before its call. */
 enum vp_cfi_kind {
@@ -68,8 +52,8 @@ enum vp_cfi_result vp_cfi_find(const struct vp_eh_frame *tables, uint64_t addres
 /* The registers and the memory of an expression. */
 struct vp_cfi_state {
 	const uint64_t *registers; /* VP_DWARF_REGISTERS */
-	uint32_t known;            /* a bit for each */
-	bool (*read)(void *context, uint64_t address, void *bytes, size_t size);
+	uint64_t known;            /* a bit for each */
+	vp_user_read read;
 	void *context;
 };
 

@@ -12,12 +12,12 @@
 enum { WORD = 8 };
 /* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
-#define BIT(number) (1U << (number))
+#define BIT(number) (1ULL << (number))
 
 struct walk {
 	const struct vp_user_program *program;
 	struct vp_user_registers now;
-	bool exact; /* RIP is the address of an instruction, not a return address */
+	bool exact; /* the present address is of an instruction, not a return address */
 	struct vp_user_chain *ret;
 	enum vp_chain_end end; /* reason why the last step failed */
 };
@@ -41,6 +41,19 @@ static bool is_known(const struct walk *walk, unsigned number)
 	return walk->now.known & BIT(number);
 }
 
+/* Without a signature or tag. */
+static uint64_t address_of(const struct walk *walk, uint64_t value)
+{
+	return value & walk->program->arch->address;
+}
+
+static bool is_generated(const struct walk *walk, uint64_t ip)
+{
+	const struct vp_user_program *program = walk->program;
+
+	return program->is_generated && program->is_generated(program->context, ip);
+}
+
 static bool compute(struct walk *walk, const struct vp_cfi_rule *rule, struct vp_slice expressions,
 		    const uint64_t *start, uint64_t *ret)
 {
@@ -57,11 +70,27 @@ static bool compute(struct walk *walk, const struct vp_cfi_rule *rule, struct vp
 	       fail(walk, VP_CHAIN_BAD_TABLE);
 }
 
+/* After a frame that was unwound by a frame record, the stack pointer is unknown. It follows from
+ * where the function has its own record. */
+static bool find_cfa_by_record(const struct walk *walk, const struct vp_cfi_row *row, uint64_t *ret)
+{
+	const struct vp_user_arch *arch = walk->program->arch;
+	const struct vp_cfi_rule *fp = &row->of[arch->fp], *ip = &row->of[row->return_register];
+
+	if (arch->link == VP_DWARF_NONE || is_known(walk, arch->sp) || !is_known(walk, arch->fp) ||
+	    fp->kind != VP_CFI_AT || ip->kind != VP_CFI_AT || fp->value != ip->value - WORD)
+		return false;
+	*ret = address_of(walk, walk->now.value[arch->fp]) - (uint64_t)(int64_t)fp->value;
+	return true;
+}
+
 static bool find_cfa(struct walk *walk, const struct vp_cfi_row *row, struct vp_slice expressions,
 		     uint64_t *ret)
 {
 	if (row->cfa.kind == VP_CFI_IS_EXPRESSION)
 		return compute(walk, &row->cfa, expressions, NULL, ret);
+	if (row->cfa_register == walk->program->arch->sp && find_cfa_by_record(walk, row, ret))
+		return true;
 	if (!is_known(walk, row->cfa_register))
 		return fail(walk, VP_CHAIN_NO_REGISTER);
 	*ret = walk->now.value[row->cfa_register] + (uint64_t)(int64_t)row->cfa.value;
@@ -75,12 +104,13 @@ static bool find_register(struct walk *walk, const struct vp_cfi_row *row,
 {
 	const struct vp_cfi_rule *rule = &row->of[number];
 	uint64_t *value = &ret->value[number], offset = (uint64_t)(int64_t)rule->value;
+	const unsigned sp = walk->program->arch->sp;
 	bool found = true, known = true;
 
 	switch ((enum vp_cfi_kind)rule->kind) {
 	case VP_CFI_SAME:
-		*value = number == VP_DWARF_RSP ? cfa : walk->now.value[number];
-		known = number == VP_DWARF_RSP || is_known(walk, number);
+		*value = number == sp ? cfa : walk->now.value[number];
+		known = number == sp || is_known(walk, number);
 		break;
 	case VP_CFI_UNDEFINED:
 		known = false;
@@ -107,11 +137,31 @@ static bool find_register(struct walk *walk, const struct vp_cfi_row *row,
 	return found;
 }
 
+/* Whether the caller's frame can start there: at a higher address, except for a signal handler on
+ * its own stack, and for a function that has not used the stack yet. */
+static bool is_above(const struct walk *walk, const struct vp_cfi_row *row, uint64_t cfa)
+{
+	const struct vp_user_arch *arch = walk->program->arch;
+	uint64_t sp = walk->now.value[arch->sp];
+
+	return row->is_signal || cfa > sp ||
+	       (cfa == sp && arch->link != VP_DWARF_NONE && walk->exact);
+}
+
+/* Whether the rule leads to the caller's address. A call overwrites the link register, so that it
+ * has the address only in the innermost function, and where a signal interrupted. */
+static bool has_caller(const struct walk *walk, const struct vp_cfi_row *row)
+{
+	return row->of[row->return_register].kind != VP_CFI_SAME ||
+	       (row->return_register == walk->program->arch->link && walk->exact);
+}
+
 /* Unwinds one frame by a row. */
 static bool step_by_row(struct walk *walk, const struct vp_cfi_row *row,
 			struct vp_slice expressions)
 {
 	struct vp_user_registers next = {.known = 0};
+	const struct vp_user_arch *arch = walk->program->arch;
 	const unsigned ret = row->return_register;
 	uint64_t cfa;
 
@@ -119,18 +169,16 @@ static bool step_by_row(struct walk *walk, const struct vp_cfi_row *row,
 		return fail(walk, VP_CHAIN_WHOLE);
 	if (!find_cfa(walk, row, expressions, &cfa))
 		return false;
-	/* A caller's frame is at a higher address, except for a signal handler on its own stack. */
-	if (!row->is_signal && cfa <= walk->now.value[VP_DWARF_RSP])
+	if (!is_above(walk, row, cfa))
 		return fail(walk, VP_CHAIN_BAD_TABLE);
-	for (unsigned i = 0; i < VP_DWARF_REGISTERS; i++)
+	for (unsigned i = 0; i < arch->registers; i++)
 		if (!find_register(walk, row, expressions, cfa, i, &next))
 			return false;
-	/* Without a rule, the return address would be the present frame's. */
-	if (row->of[ret].kind == VP_CFI_SAME || !(next.known & BIT(ret)))
+	if (!has_caller(walk, row) || !(next.known & BIT(ret)))
 		return fail(walk, VP_CHAIN_BAD_TABLE);
-	next.value[VP_DWARF_RIP] = next.value[ret];
-	next.known |= BIT(VP_DWARF_RIP);
-	if (!(next.known & BIT(VP_DWARF_RSP)))
+	next.value[arch->ip] = address_of(walk, next.value[ret]);
+	next.known |= BIT(arch->ip);
+	if (!(next.known & BIT(arch->sp)))
 		return fail(walk, VP_CHAIN_NO_REGISTER);
 	walk->now = next;
 	walk->exact = row->is_signal;
@@ -138,118 +186,96 @@ static bool step_by_row(struct walk *walk, const struct vp_cfi_row *row,
 	return true;
 }
 
-/* Signal handlers return to `mov $15, %eax; syscall`. If libc has no unwind table for it, the
- * code is recognized, as in debuggers. */
-static bool is_at_signal_return(const struct walk *walk)
-{
-	static const uint8_t long_form[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-	static const uint8_t short_form[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
-	const struct vp_user_program *program = walk->program;
-	uint64_t ip = walk->now.value[VP_DWARF_RIP];
-	uint8_t code[sizeof(long_form)];
-
-	if (program->is_generated && program->is_generated(program->context, ip))
-		return false;
-	if (program->read(program->context, ip, code, sizeof(long_form)))
-		return !memcmp(code, long_form, sizeof(long_form)) ||
-		       !memcmp(code, short_form, sizeof(short_form));
-	/* At the end of the code only the short form fits. */
-	return program->read(program->context, ip, code, sizeof(short_form)) &&
-	       !memcmp(code, short_form, sizeof(short_form));
-}
-
-/* RSP points to struct ucontext, which has the registers: struct sigcontext_64 of
- * arch/x86/include/uapi/asm/sigcontext.h. */
+/* Unwinds the frame of a signal, which has the registers of the interrupted code. */
 static bool step_by_signal(struct walk *walk)
 {
-	enum { REGISTERS = 40 };
-	static const uint8_t order[] = {8,
-					9,
-					10,
-					11,
-					12,
-					13,
-					14,
-					15,
-					VP_DWARF_RDI,
-					VP_DWARF_RSI,
-					VP_DWARF_RBP,
-					VP_DWARF_RBX,
-					VP_DWARF_RDX,
-					VP_DWARF_RAX,
-					VP_DWARF_RCX,
-					VP_DWARF_RSP,
-					VP_DWARF_RIP};
-	uint64_t at = walk->now.value[VP_DWARF_RSP] + REGISTERS;
-	struct vp_user_registers next = {.known = BIT(VP_DWARF_REGISTERS) - 1};
+	const struct vp_user_arch *arch = walk->program->arch;
+	uint64_t at = walk->now.value[arch->sp] + arch->signal_registers;
+	struct vp_user_registers next = {.known = BIT(arch->registers) - 1};
 
-	for (unsigned i = 0; i < VP_ARRAY_SIZE(order); i++)
-		if (!read_word(walk, at + i * WORD, &next.value[order[i]]))
+	if (!is_known(walk, arch->sp))
+		return fail(walk, VP_CHAIN_NO_REGISTER);
+	for (unsigned i = 0; i < arch->registers; i++) {
+		unsigned number = arch->signal_order ? arch->signal_order[i] : i;
+		if (!read_word(walk, at + i * WORD, &next.value[number]))
 			return false;
+	}
 	walk->now = next;
 	walk->exact = true;
 	return true;
 }
 
-/* Whether the code continues with these bytes; advances past them. */
-static bool take_code(const struct walk *walk, uint64_t *ip, const void *bytes, size_t size)
-{
-	const struct vp_user_program *program = walk->program;
-	char code[sizeof(uint64_t)];
-
-	if (size > sizeof(code) || !program->read(program->context, *ip, code, size) ||
-	    memcmp(code, bytes, size))
-		return false;
-	*ip += size;
-	return true;
-}
-
-/* Recognizes a PLT entry: `endbr64; mov $n, %r11d; bnd jmp *n(%rip)`, of which only the jump is
- * mandatory. Some linkers write no unwind table for it. */
-static bool is_in_stub(const struct walk *walk)
-{
-	uint64_t ip = walk->now.value[VP_DWARF_RIP];
-
-	if (!walk->exact)
-		return false;
-	take_code(walk, &ip, "\xf3\x0f\x1e\xfa", 4);
-	if (take_code(walk, &ip, "\x41\xbb", 2))
-		ip += 4;
-	take_code(walk, &ip, "\xf2", 1);
-	return take_code(walk, &ip, "\xff\x25", 2);
-}
-
-/* Unwinds one frame with only a return address on the stack. */
+/* Unwinds one frame of a function that has not used the stack yet. */
 static bool step_by_return(struct walk *walk)
 {
-	uint64_t *sp = &walk->now.value[VP_DWARF_RSP];
+	const struct vp_user_arch *arch = walk->program->arch;
+	uint64_t *sp = &walk->now.value[arch->sp], *ip = &walk->now.value[arch->ip];
 
-	if (!read_word(walk, *sp, &walk->now.value[VP_DWARF_RIP]))
-		return false;
-	*sp += WORD;
+	if (arch->link != VP_DWARF_NONE) {
+		if (!is_known(walk, arch->link))
+			return fail(walk, VP_CHAIN_NO_REGISTER);
+		*ip = address_of(walk, walk->now.value[arch->link]);
+		walk->now.known &= ~BIT(arch->link);
+	} else {
+		if (!read_word(walk, *sp, ip))
+			return false;
+		*sp += WORD;
+	}
 	walk->exact = false;
 	return true;
 }
 
-/* Unwinds one frame by the frame pointer, which points to the caller's and the return address. */
+/* Whether the address is in executable memory. */
+static bool is_call(const struct walk *walk, uint64_t ip)
+{
+	const struct vp_user_program *program = walk->program;
+
+	return ip && ip < USER_END && program->is_code(program->context, ip - 1);
+}
+
+/* The innermost function may have no frame yet: its caller is in the link register then. That can
+ * also be an old return address, so that readers check it (VP_CHAIN_LINK). */
+static void add_link(struct walk *walk, uint64_t caller)
+{
+	const struct vp_user_arch *arch = walk->program->arch;
+	struct vp_user_chain *ret = walk->ret;
+
+	if (arch->link == VP_DWARF_NONE || ret->count != 1 || !walk->exact ||
+	    !is_known(walk, arch->link))
+		return;
+	uint64_t link = address_of(walk, walk->now.value[arch->link]);
+	if (link == caller || !is_call(walk, link) || is_generated(walk, walk->now.value[arch->ip]))
+		return;
+	ret->ips[ret->count] = link;
+	ret->fps[ret->count++] = 0;
+	ret->has_link = true;
+}
+
+/* Unwinds one frame by the frame pointer, which points to the caller's and the return address. With
+ * a link register, the rest of the caller's frame is above both, and its stack pointer unknown. */
 static bool step_by_pointer(struct walk *walk)
 {
-	uint64_t bp = walk->now.value[VP_DWARF_RBP], next, ip;
+	const struct vp_user_arch *arch = walk->program->arch;
+	uint64_t bp = address_of(walk, walk->now.value[arch->fp]), next, ip;
 
-	if (!is_known(walk, VP_DWARF_RBP))
+	if (!is_known(walk, arch->fp))
 		return fail(walk, VP_CHAIN_NO_TABLE);
 	if (!bp)
 		return fail(walk, VP_CHAIN_WHOLE);
-	if (bp % WORD || bp < walk->now.value[VP_DWARF_RSP] || bp >= USER_END)
+	if (bp % WORD || bp < walk->now.value[arch->sp] || bp >= USER_END)
 		return fail(walk, VP_CHAIN_NO_TABLE);
 	if (!read_word(walk, bp, &next) || !read_word(walk, bp + WORD, &ip))
 		return false;
+	ip = address_of(walk, ip);
 	if (ip && !walk->program->is_code(walk->program->context, ip - 1))
 		return fail(walk, VP_CHAIN_NO_TABLE);
-	walk->now = (struct vp_user_registers){
-	    .known = BIT(VP_DWARF_RBP) | BIT(VP_DWARF_RSP) | BIT(VP_DWARF_RIP),
-	    .value = {
-		[VP_DWARF_RBP] = next, [VP_DWARF_RSP] = bp + 2UL * WORD, [VP_DWARF_RIP] = ip}};
+	add_link(walk, ip);
+	walk->now = (struct vp_user_registers){.known = BIT(arch->fp) | BIT(arch->ip)};
+	if (arch->link == VP_DWARF_NONE)
+		walk->now.known |= BIT(arch->sp);
+	walk->now.value[arch->fp] = next;
+	walk->now.value[arch->sp] = bp + 2UL * WORD;
+	walk->now.value[arch->ip] = ip;
 	walk->exact = false;
 	return true;
 }
@@ -257,6 +283,7 @@ static bool step_by_pointer(struct walk *walk)
 static enum vp_user_step step_in_generated(struct walk *walk)
 {
 	const struct vp_user_program *program = walk->program;
+	const unsigned sp = program->arch->sp;
 	struct vp_user_registers next = walk->now;
 	enum vp_user_step result =
 	    program->step ? program->step(program->context, &next, walk->exact) : VP_USER_STEP_NONE;
@@ -264,7 +291,7 @@ static enum vp_user_step step_in_generated(struct walk *walk)
 	if (result != VP_USER_STEP_DONE)
 		return result;
 	/* A caller's frame is at a higher address. */
-	if (next.value[VP_DWARF_RSP] <= walk->now.value[VP_DWARF_RSP])
+	if (next.value[sp] <= walk->now.value[sp])
 		return VP_USER_STEP_FAILED;
 	walk->now = next;
 	walk->exact = false;
@@ -275,22 +302,29 @@ static enum vp_user_step step_in_generated(struct walk *walk)
 /* Unwinds one frame of code without an unwind table. */
 static bool step_without_table(struct walk *walk)
 {
+	const struct vp_user_program *program = walk->program;
+	uint64_t ip = walk->now.value[program->arch->ip];
+
 	switch (step_in_generated(walk)) {
 	case VP_USER_STEP_DONE:
 		return true;
 	case VP_USER_STEP_FAILED:
 		return fail(walk, VP_CHAIN_NO_TABLE);
 	default:
-		if (is_at_signal_return(walk))
-			return step_by_signal(walk);
-		return is_in_stub(walk) ? step_by_return(walk) : step_by_pointer(walk);
+		break;
 	}
+	if (!is_generated(walk, ip) &&
+	    program->arch->is_signal_return(program->read, program->context, ip))
+		return step_by_signal(walk);
+	if (walk->exact && program->arch->is_plt(program->read, program->context, ip))
+		return step_by_return(walk);
+	return step_by_pointer(walk);
 }
 
 static bool step(struct walk *walk)
 {
 	const struct vp_user_program *program = walk->program;
-	uint64_t ip = walk->now.value[VP_DWARF_RIP];
+	uint64_t ip = walk->now.value[program->arch->ip];
 	struct vp_slice expressions = {"", 0};
 	struct vp_cfi_row row;
 
@@ -307,11 +341,11 @@ static bool step(struct walk *walk)
 /* Whether the address is in executable memory, so that it is a frame. */
 static bool is_frame(struct walk *walk)
 {
-	uint64_t ip = walk->now.value[VP_DWARF_RIP];
+	uint64_t ip = walk->now.value[walk->program->arch->ip];
 
 	if (!ip)
 		return fail(walk, VP_CHAIN_WHOLE);
-	return (ip < USER_END &&
+	return (ip < USER_END && ip == address_of(walk, ip) &&
 		walk->program->is_code(walk->program->context, walk->exact ? ip : ip - 1)) ||
 	       fail(walk, VP_CHAIN_BAD_TABLE);
 }
@@ -320,11 +354,12 @@ static bool is_frame(struct walk *walk)
 static void chain_add(struct walk *walk)
 {
 	struct vp_user_chain *ret = walk->ret;
-	uint64_t ip = walk->now.value[VP_DWARF_RIP];
+	const struct vp_user_arch *arch = walk->program->arch;
+	uint64_t ip = walk->now.value[arch->ip];
 
 	/* The first address is not marked: it is an instruction in any case. */
 	ret->ips[ret->count] = ip + (ret->count && walk->exact);
-	ret->fps[ret->count++] = is_known(walk, VP_DWARF_RBP) ? walk->now.value[VP_DWARF_RBP] : 0;
+	ret->fps[ret->count++] = is_known(walk, arch->fp) ? walk->now.value[arch->fp] : 0;
 }
 
 void vp_user_chain_make(const struct vp_user_program *program, const struct vp_user_registers *from,
@@ -334,6 +369,7 @@ void vp_user_chain_make(const struct vp_user_program *program, const struct vp_u
 
 	ret->count = 0;
 	ret->by_table = 0;
+	ret->has_link = false;
 	chain_add(&walk);
 	ret->end = VP_CHAIN_TOO_DEEP;
 	while (ret->count < VP_CHAIN_FRAMES) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The call chain of a program on x86-64, from its registers and its stack: by unwind tables where
+ * The call chain of a program, from its registers and its stack: by unwind tables where
  * code has them, else by frame pointers. Nothing of registers, stack and tables is trusted.
  */
 #ifndef VP_UNWIND_USER_CHAIN_H
@@ -8,10 +8,11 @@
 
 #include "schema/chain_end.h"
 #include "unwind/cfi.h"
+#include "unwind/user_arch.h"
 
 struct vp_user_registers {
 	uint64_t value[VP_DWARF_REGISTERS];
-	uint32_t known; /* a bit for each */
+	uint64_t known; /* a bit for each */
 };
 
 enum vp_user_step {
@@ -22,7 +23,8 @@ enum vp_user_step {
 
 /* The program's memory and code. */
 struct vp_user_program {
-	bool (*read)(void *context, uint64_t address, void *bytes, size_t size);
+	const struct vp_user_arch *arch;
+	vp_user_read read;
 	/* The row for the instruction at an address, and the .eh_frame that its expressions are in.
 	 */
 	enum vp_cfi_result (*find)(void *context, uint64_t address, struct vp_cfi_row *row,
@@ -42,8 +44,9 @@ struct vp_user_chain {
 	 * signal interrupted: the address of the instruction's second byte. */
 	uint64_t ips[VP_CHAIN_FRAMES];
 	uint32_t count;
-	uint64_t fps[VP_CHAIN_FRAMES]; /* RBP in each frame; 0: unknown */
+	uint64_t fps[VP_CHAIN_FRAMES]; /* frame pointer in each frame; 0: unknown */
 	uint32_t by_table;             /* frames whose caller was found by an unwind table */
+	bool has_link; /* the second address is in the link register: see VP_CHAIN_LINK */
 	enum vp_chain_end end;
 };
 

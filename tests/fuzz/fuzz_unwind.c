@@ -41,12 +41,32 @@ static bool is_code(void *context, uint64_t address)
 	return context && address;
 }
 
+static void unwind(struct input input, const struct vp_user_arch *arch)
+{
+	struct vp_user_registers registers = {.known = (1ULL << arch->registers) - 1};
+	const struct vp_user_program program = {.arch = arch,
+						.read = read_stack,
+						.find = find_row,
+						.is_code = is_code,
+						.context = &input};
+	struct vp_user_chain chain;
+
+	memcpy(registers.value, input.stack,
+	       input.stack_size < sizeof(registers.value) ? input.stack_size
+							  : sizeof(registers.value));
+	vp_user_chain_make(&program, &registers, &chain);
+	if (!chain.count || chain.count > VP_CHAIN_FRAMES || chain.by_table >= VP_CHAIN_FRAMES)
+		abort();
+	for (uint32_t i = 1; i < chain.count; i++)
+		if (chain.ips[i] - 1 > arch->address)
+			abort();
+}
+
 /* Sizes of the header, in fours, and of .eh_frame, in sixteens; then both, and a stack, which
- * begins with the registers. */
+ * begins with the registers. Unwound as a stack of each architecture. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	struct vp_user_registers registers = {.known = (1U << VP_DWARF_REGISTERS) - 1};
-	struct vp_user_chain chain;
+	const struct vp_user_arch x86 = vp_user_arch_x86(), arm = vp_user_arch_arm(48);
 
 	if (size < 2)
 		return 0;
@@ -55,19 +75,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	size -= 2;
 	header = header < size ? header : size;
 	frame = frame < size - header ? frame : size - header;
-	struct input input = {.tables = {.header = {bytes, header, 0},
-					 .frame = {bytes + header, frame, header},
-					 .is_64_bit = true},
-			      .stack = bytes + header + frame,
-			      .stack_size = size - header - frame,
-			      .work = MAX_WORK};
-	const struct vp_user_program program = {
-	    .read = read_stack, .find = find_row, .is_code = is_code, .context = &input};
-	memcpy(registers.value, input.stack,
-	       input.stack_size < sizeof(registers.value) ? input.stack_size
-							  : sizeof(registers.value));
-	vp_user_chain_make(&program, &registers, &chain);
-	if (!chain.count || chain.count > VP_CHAIN_FRAMES || chain.by_table >= VP_CHAIN_FRAMES)
-		abort();
+	const struct input input = {.tables = {.header = {bytes, header, 0},
+					       .frame = {bytes + header, frame, header},
+					       .is_64_bit = true},
+				    .stack = bytes + header + frame,
+				    .stack_size = size - header - frame,
+				    .work = MAX_WORK};
+	unwind(input, &x86);
+	unwind(input, &arm);
 	return 0;
 }

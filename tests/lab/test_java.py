@@ -14,10 +14,10 @@ from lab import REPOSITORY, run_scenario, vperf
 
 sys.path.insert(0, str(REPOSITORY / "lab"))
 from vlablib import debian_programs  # noqa: E402
-from vlablib.arch import AMD64  # noqa: E402
+from vlablib.arch import AMD64, ARM64  # noqa: E402
 
 PACKAGES = ("openjdk-17-jre-headless", "openjdk-17-jdk-headless")
-JDK = "usr/lib/jvm/java-17-openjdk-amd64"
+JDK = "usr/lib/jvm/java-17-openjdk-{arch}"
 PIECES = 8
 # In percent of the samples in the three kinds of methods, and of all in user space of the process.
 SHARES = {"often": 60, "seldom": 20, "piece": 20}
@@ -104,20 +104,23 @@ def write_known(work):
         (work / f"Piece{i}.java").write_text(f"public class Piece{i} {{\n{method('piece', 'public ')}}}\n")
 
 
-def build(work, jdk):
+def jdk_of(arch):
+    return debian_programs.get(arch, PACKAGES) / JDK.format(arch=arch.name)
+
+
+def build(work, arch):
     """The program's classes, and a Java VM with what it needs."""
     run("javac", "--release", "17", "-d", work / "classes", *work.glob("*.java"))
     if not (work / "jre").exists():
-        run(jdk / "bin/jlink", "--add-modules", "java.base", "--strip-debug", "--no-header-files", "--no-man-pages",
-            "--module-path", jdk / "jmods", "--output", work / "jre")
+        run(jdk_of(AMD64) / "bin/jlink", "--add-modules", "java.base", "--strip-java-debug-attributes", "--no-header-files", "--no-man-pages",
+            "--module-path", jdk_of(arch) / "jmods", "--output", work / "jre")
 
 
-def run_program(directory, write, recordings):
-    jdk = debian_programs.get(AMD64, PACKAGES) / JDK
+def run_program(directory, write, recordings, arch=AMD64):
     work = Path(f"{directory}.programs")
     work.mkdir(parents=True, exist_ok=True)
     write(work)
-    build(work, jdk)
+    build(work, arch)
     files = {f"/java/{file.name}": file for file in (work / "classes").glob("*.class")}
     # Packed, because the lab copies an ELF file with its libraries, and these need each other. Two are copied, too, for the libraries of this
     # machine that all need.
@@ -128,11 +131,16 @@ def run_program(directory, write, recordings):
     records += "".join(f"command nice -n -15 vperf record {options}--no-agent --vm g1 -o /out/{name} -- lab-guest run g1 /jre/bin/java -cp /java {program}\n"
                       for name, options, program in recordings)
     guest = "guest g1 vcpus=1 memory=1024 truth=no kernel=bookworm flavour=cloud"
-    return run_scenario(f"host pcpus=1 icount=yes memory=2560\n{guest}\n{lines}{records}", directory, timeout=2400, silence=900)
+    return run_scenario(f"host arch={arch.name} pcpus=1 icount=yes memory=2560\n{guest}\n{lines}{records}", directory, timeout=2400, silence=900)
 
 
 def run_java(directory):
     return run_program(directory, write_known, [("compiled", "", "Known 12"), ("interpreted", "", "-Xint Known 12")])
+
+
+def run_java_on_arm(directory):
+    """Sampled by time: the emulated processor has counters."""
+    return run_program(directory, write_known, [("compiled", "-e cpu-clock ", "Known 12"), ("interpreted", "-e cpu-clock ", "-Xint Known 12")], ARM64)
 
 
 def run_stacks(directory):
@@ -160,6 +168,8 @@ def java(run_, claims):
         claims.check(total > 2000 and share >= LEAST_NAMED,
                      f"{name}: {share:.2f} % of {total} samples of Java have a function, at least {LEAST_NAMED}: "
                      f"{[(row['function'], row['module'], row['samples']) for row in unnamed][:5]}")
+        inside = [row["function"] for row in rows if (row["function"] or "").startswith("[vdso]+")]
+        claims.check(not inside, f"{name}: functions of the vDSO have names: {inside[:3]}")
         known = [(kind_of(row["function"]), row["samples"]) for row in rows if kind_of(row["function"])]
         counted = sum(samples for _, samples in known)
         claims.check(counted > 0.5 * total, f"{name}: {counted} of {total} samples are of the known methods")
@@ -206,7 +216,8 @@ def stacks(run_, claims):
 
 
 run_java.is_virtual = True
+run_java_on_arm.is_virtual = True
 run_stacks.is_virtual = True
 TESTS = []
 QUICK = ()
-FULL = [("names: java without options", run_java, java), ("names: java stacks", run_stacks, stacks)]
+FULL = [("names: java without options", run_java, java), ("64-bit Arm, java", run_java_on_arm, java), ("names: java stacks", run_stacks, stacks)]

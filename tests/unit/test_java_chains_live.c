@@ -160,7 +160,7 @@ static struct vp_user_registers registers_of(pid_t thread)
 	struct user_regs_struct regs;
 
 	assert_int_equal(ptrace(PTRACE_GETREGS, thread, NULL, &regs), 0);
-	return (struct vp_user_registers){.known = (1U << VP_DWARF_REGISTERS) - 1,
+	return (struct vp_user_registers){.known = (1U << VP_DWARF_X86_REGISTERS) - 1,
 					  .value = {regs.rax, regs.rdx, regs.rcx, regs.rbx,
 						    regs.rsi, regs.rdi, regs.rbp, regs.rsp, regs.r8,
 						    regs.r9, regs.r10, regs.r11, regs.r12, regs.r13,
@@ -187,7 +187,9 @@ static void put_name(struct live_java *java, uint64_t addr, struct vp_buffer *li
 /* Unwinds the thread's stack: the program's frames, outermost first. True: complete. */
 static bool unwind(struct live_java *java, pid_t thread, struct vp_buffer *list)
 {
-	const struct vp_user_program user = {.read = read_live,
+	const struct vp_user_arch arch = vp_user_arch_x86();
+	const struct vp_user_program user = {.arch = &arch,
+					     .read = read_live,
 					     .find = find_live,
 					     .step = step_live,
 					     .is_code = is_live_code,

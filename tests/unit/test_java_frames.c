@@ -170,13 +170,15 @@ static enum vp_user_step take_step(void *context, struct vp_user_registers *now,
 static void make_chain(uint64_t rip, uint64_t rsp, uint64_t rbp, struct vp_user_chain *chain,
 		       struct vp_java_found *found)
 {
-	const struct vp_user_program program = {.read = java_memory_read,
+	const struct vp_user_arch arch = vp_user_arch_x86();
+	const struct vp_user_program program = {.arch = &arch,
+						.read = java_memory_read,
 						.find = find_nothing,
 						.step = take_step,
 						.is_code = is_code,
 						.context = &java};
 	const struct vp_user_registers from = {
-	    .known = (1U << VP_DWARF_REGISTERS) - 1,
+	    .known = (1U << VP_DWARF_X86_REGISTERS) - 1,
 	    .value = {[VP_DWARF_RIP] = rip, [VP_DWARF_RSP] = rsp, [VP_DWARF_RBP] = rbp}};
 
 	stack = (struct vp_java_stack){
@@ -267,12 +269,14 @@ static bool is_generated(void *context, uint64_t addr)
 /* Code beyond the heap that was known before. */
 static void test_grown_heap(void **state)
 {
-	const struct vp_user_program program = {.read = java_memory_read,
+	const struct vp_user_arch arch = vp_user_arch_x86();
+	const struct vp_user_program program = {.arch = &arch,
+						.read = java_memory_read,
 						.find = find_nothing,
 						.is_code = is_code,
 						.is_generated = is_generated,
 						.context = &java};
-	struct vp_user_registers now = {.known = (1U << VP_DWARF_REGISTERS) - 1};
+	struct vp_user_registers now = {.known = (1U << VP_DWARF_X86_REGISTERS) - 1};
 
 	(void)state;
 	open_vm(JAVA_25);

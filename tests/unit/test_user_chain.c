@@ -121,15 +121,19 @@ static uint64_t stack_end; /* of the process's own stack */
 
 static void chain_from(const ucontext_t *at, struct vp_user_chain *ret)
 {
-	static const uint8_t order[VP_DWARF_REGISTERS] = {
+	static const uint8_t order[VP_DWARF_X86_REGISTERS] = {
 	    REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
 	    REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 	static struct copy copy;
-	struct vp_user_registers registers = {.known = (1U << VP_DWARF_REGISTERS) - 1};
-	const struct vp_user_program program = {
-	    .read = read_copy, .find = find_row, .is_code = is_code_here, .context = &copy};
+	struct vp_user_registers registers = {.known = (1U << VP_DWARF_X86_REGISTERS) - 1};
+	const struct vp_user_arch arch = vp_user_arch_x86();
+	const struct vp_user_program program = {.arch = &arch,
+						.read = read_copy,
+						.find = find_row,
+						.is_code = is_code_here,
+						.context = &copy};
 
-	for (unsigned i = 0; i < VP_DWARF_REGISTERS; i++)
+	for (unsigned i = 0; i < VP_DWARF_X86_REGISTERS; i++)
 		registers.value[i] = (uint64_t)at->uc_mcontext.gregs[order[i]];
 	copy.from = registers.value[VP_DWARF_RSP] - 128;
 	bool own = copy.from < stack_end && stack_end - copy.from < MAX_STACK;
@@ -418,7 +422,7 @@ static void test_forged_rows(void **state)
 	assert_int_equal(find_in(&forged, 0x1000, &row), VP_CFI_FOUND);
 	FORGE(&forged, "\x3f"); /* unknown */
 	assert_int_equal(find_in(&forged, 0x1000, &row), VP_CFI_BAD);
-	FORGE(&forged, "\x0c\x20\x08"); /* the CFA by a register that does not exist */
+	FORGE(&forged, "\x0c\x21\x08"); /* the CFA by a register that does not exist */
 	assert_int_equal(find_in(&forged, 0x1000, &row), VP_CFI_BAD);
 	FORGE(&forged, "\x0e\xff\xff\xff\xff\x0f"); /* 4 GiB of stack */
 	assert_int_equal(find_in(&forged, 0x1000, &row), VP_CFI_BAD);
@@ -499,7 +503,7 @@ static void test_expressions(void **state)
 	EXPECT_FAILURE("\x22");
 	EXPECT_FAILURE("\x30\x06");     /* no memory */
 	EXPECT_FAILURE("\x73\x08");     /* RBX is not known */
-	EXPECT_FAILURE("\x92\x20\0");   /* no register */
+	EXPECT_FAILURE("\x92\x21\0");   /* no register */
 	EXPECT_FAILURE("\x30\x15\1");   /* beyond the stack */
 	EXPECT_FAILURE("\x2f\xfd\xff"); /* a jump back */
 	memset(many, 0x30, 17);         /* too many values, and too many operations */

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/intern.h"
 #include "base/map.h"
@@ -63,6 +64,7 @@ struct vp_guest_dump {
 	uint64_t damaged, nameless;
 	struct vp_guest_lines lines;
 	struct vp_guest_runtimes *runtimes;
+	struct vp_buffer vdso; /* of a process */
 	/* Set by vp_guest_dump_keep(): */
 	struct vp_buffer symbols; /* bytes with the symbol tables */
 	struct vp_kallsyms tables;
@@ -89,6 +91,7 @@ void vp_guest_dump_free(struct vp_guest_dump *dump)
 	vp_map_deinit(&dump->image_of);
 	vp_map_deinit(&dump->known);
 	vp_buffer_deinit(&dump->symbols);
+	vp_buffer_deinit(&dump->vdso);
 	vp_guest_runtimes_free(dump->runtimes);
 	free(dump);
 }
@@ -107,6 +110,17 @@ struct reading {
 	uint32_t space;
 	uint64_t vdso;
 };
+
+/* Keeps the vDSO of the first process. */
+static void keep_vdso(const struct reading *reading, const struct vp_guest_mapping *seen)
+{
+	struct vp_guest_view view = reading->kernel->view;
+
+	view.root = reading->task->root;
+	if (!reading->dump->vdso.size &&
+	    !vp_guest_vdso_read(&view, seen->start, seen->end - seen->start, &reading->dump->vdso))
+		reading->dump->vdso.size = 0; /* the next process may have it */
+}
 
 static uint64_t dump_hash_of(const uint64_t *words, size_t count)
 {
@@ -178,6 +192,8 @@ static void dump_take_mapping(void *context, const struct vp_guest_mapping *seen
 		return;
 	mapping.image = image_of_mapping(reading, seen);
 	vp_vec_push(&dump->mappings, mapping);
+	if (!seen->file && seen->start == reading->vdso)
+		keep_vdso(reading, seen);
 	const struct vp_guest_library library = {
 	    .task = reading->task,
 	    .space = reading->space,
@@ -289,6 +305,7 @@ static void dump_write_images(const struct vp_guest_dump *dump,
 	struct vp_guest_images images;
 
 	vp_guest_images_init(&images, kernel, writer);
+	images.vdso = (struct vp_slice){dump->vdso.bytes, dump->vdso.size};
 	vp_vec_each (&dump->images, image) {
 		struct vp_guest_image file = {.path = vp_intern_text(&dump->paths, image->path),
 					      .build_id = image->build_id,

@@ -107,35 +107,53 @@ void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest
 		images_write_tables(images, image->path, &file);
 }
 
-/* Writes the vDSO's symbols. Its struct vdso_image, renamed between 6.12 and 7.2, starts with
+bool vp_guest_vdso_read(const struct vp_guest_view *view, uint64_t start, uint64_t size,
+			struct vp_buffer *ret)
+{
+	if (!start || !size || size > LARGEST_VDSO)
+		return false;
+	ret->size = 0;
+	if (vp_guest_view_read(view, start, vp_buffer_extend(ret, size), size))
+		return true;
+	ret->size = 0;
+	return false;
+}
+
+/* Reads the kernel's vDSO. Its struct vdso_image, renamed between 6.12 and 7.2, starts with
  * address and size. */
-static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
+static bool read_vdso(const struct vp_guest_kernel *kernel, struct vp_buffer *ret)
 {
 	uint64_t older = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_image);
 	uint64_t newer = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso64_image);
 	uint64_t at = newer ? newer : older;
-	const struct vp_build_id unknown = {0};
-	struct vp_buffer bytes = {0};
 	uint64_t image[2];
 
 	/* On Arm, symbols mark its start and end. */
 	image[0] = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_start);
 	image[1] = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_end) - image[0];
 	if (at && !vp_guest_view_read(&kernel->view, at, image, sizeof(image)))
-		return;
-	if (!image[0] || !image[1] || image[1] > LARGEST_VDSO)
-		return;
-	char *to = vp_buffer_extend(&bytes, image[1]);
-	if (vp_guest_view_read(&kernel->view, image[0], to, image[1])) {
-		vp_maps_write_image(writer, &unknown, "[vdso]");
-		vp_error_free(images_write_symbols(&bytes, "[vdso]", writer));
+		return false;
+	return vp_guest_vdso_read(&kernel->view, image[0], image[1], ret);
+}
+
+/* Writes the vDSO's symbols. */
+static void write_vdso(const struct vp_guest_images *images)
+{
+	const struct vp_build_id unknown = {0};
+	struct vp_buffer bytes = {0};
+
+	if (!read_vdso(images->kernel, &bytes))
+		vp_buffer_append(&bytes, images->vdso.bytes, images->vdso.size);
+	if (bytes.size) {
+		vp_maps_write_image(images->writer, &unknown, "[vdso]");
+		vp_error_free(images_write_symbols(&bytes, "[vdso]", images->writer));
 	}
 	vp_buffer_deinit(&bytes);
 }
 
 void vp_guest_images_finish(struct vp_guest_images *images)
 {
-	write_vdso(images->kernel, images->writer);
+	write_vdso(images);
 	if (images->missed)
 		vp_maps_write_note(images->writer,
 				   "function names of %" PRIu64

@@ -3,7 +3,14 @@
 #ifndef VP_GUESTMEM_SYMBOLS_IMAGES_H
 #define VP_GUESTMEM_SYMBOLS_IMAGES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/macros.h"
 #include "guestmem/kernel/kernel.h"
+#include "guestmem/memory/guest_view.h"
 #include "maps/format.h"
 #include "maps/writer.h"
 
@@ -21,7 +28,13 @@ struct vp_guest_images {
 	uint64_t left;   /* remaining bytes of symbol tables to read */
 	uint64_t missed; /* files without symbols, and without a note */
 	unsigned reported;
+	/* The vDSO as a process has it, for kernels without CONFIG_KALLSYMS_ALL; empty: unknown. */
+	struct vp_slice vdso;
 };
+
+/* Reads the vDSO of a process; false: unreadable. */
+bool vp_guest_vdso_read(const struct vp_guest_view *view, uint64_t start, uint64_t size,
+			struct vp_buffer *ret) VP_MUST_CHECK;
 
 void vp_guest_images_init(struct vp_guest_images *images, const struct vp_guest_kernel *kernel,
 			  struct vp_maps_writer *writer);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind/user_arch.h"
+
+#include <string.h>
+
+/* User space ends there with 5 levels of x86's page tables. */
+#define X86_USER_BITS 56
+#define LOW_BITS(count) ((1ULL << (count)) - 1)
+
+/* struct sigcontext_64 of arch/x86/include/uapi/asm/sigcontext.h. */
+static const uint8_t x86_signal_order[] = {8,
+					   9,
+					   10,
+					   11,
+					   12,
+					   13,
+					   14,
+					   15,
+					   VP_DWARF_RDI,
+					   VP_DWARF_RSI,
+					   VP_DWARF_RBP,
+					   VP_DWARF_RBX,
+					   VP_DWARF_RDX,
+					   VP_DWARF_RAX,
+					   VP_DWARF_RCX,
+					   VP_DWARF_RSP,
+					   VP_DWARF_RIP};
+_Static_assert(sizeof(x86_signal_order) == VP_DWARF_X86_REGISTERS, "all registers");
+
+/* `mov $15, %eax; syscall`. If libc has no unwind table for it, the code is recognized, as in
+ * debuggers. */
+static bool x86_is_signal_return(vp_user_read read_code, void *context, uint64_t ip)
+{
+	static const uint8_t long_form[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t short_form[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	uint8_t code[sizeof(long_form)];
+
+	if (read_code(context, ip, code, sizeof(long_form)))
+		return !memcmp(code, long_form, sizeof(long_form)) ||
+		       !memcmp(code, short_form, sizeof(short_form));
+	/* At the end of the code only the short form fits. */
+	return read_code(context, ip, code, sizeof(short_form)) &&
+	       !memcmp(code, short_form, sizeof(short_form));
+}
+
+/* Code that is being recognized. */
+struct code {
+	vp_user_read read_code;
+	void *context;
+	uint64_t ip;
+};
+
+/* Whether the code continues with these bytes; advances past them. */
+static bool take_code(struct code *code, const void *bytes, size_t size)
+{
+	char found[sizeof(uint64_t)];
+
+	if (size > sizeof(found) || !code->read_code(code->context, code->ip, found, size) ||
+	    memcmp(found, bytes, size))
+		return false;
+	code->ip += size;
+	return true;
+}
+
+/* `endbr64; mov $n, %r11d; bnd jmp *n(%rip)`, of which only the jump is mandatory. Some linkers
+ * write no unwind table for it. */
+static bool x86_is_plt(vp_user_read read_code, void *context, uint64_t ip)
+{
+	struct code code = {read_code, context, ip};
+
+	take_code(&code, "\xf3\x0f\x1e\xfa", 4);
+	if (take_code(&code, "\x41\xbb", 2))
+		code.ip += 4;
+	take_code(&code, "\xf2", 1);
+	return take_code(&code, "\xff\x25", 2);
+}
+
+struct vp_user_arch vp_user_arch_x86(void)
+{
+	/* struct ucontext is at RSP. */
+	return (struct vp_user_arch){.registers = VP_DWARF_X86_REGISTERS,
+				     .ip = VP_DWARF_RIP,
+				     .sp = VP_DWARF_RSP,
+				     .fp = VP_DWARF_RBP,
+				     .link = VP_DWARF_NONE,
+				     .signal_registers = 40,
+				     .signal_order = x86_signal_order,
+				     .address = ~0ULL,
+				     .is_signal_return = x86_is_signal_return,
+				     .is_plt = x86_is_plt};
+}
+
+/* `mov x8, #139; svc #0`, of the vDSO: without an unwind table since v5.9 (87676cfca141 "arm64:
+ * vdso: Disable dwarf unwinding through the sigreturn trampoline"). */
+static bool arm_is_signal_return(vp_user_read read_code, void *context, uint64_t ip)
+{
+	struct code code = {read_code, context, ip};
+
+	return take_code(&code, "\x68\x11\x80\xd2\x01\0\0\xd4", 8);
+}
+
+/* `bti c; adrp x16, …; ldr x17, [x16, …]; add x16, x16, …; br x17`, of which only the jump is
+ * mandatory. Linkers write no unwind table for it. */
+static bool arm_is_plt(vp_user_read read_code, void *context, uint64_t ip)
+{
+	static const struct {
+		uint32_t mask, value;
+	} entry[] = {
+	    {~0U, 0xd503245f},        {0x9f00001f, 0x90000010}, {0xffc003ff, 0xf9400211},
+	    {0xffc003ff, 0x91000210}, {~0U, 0xd61f0220},
+	};
+	enum { ENTRIES = sizeof(entry) / sizeof(*entry) };
+	uint32_t instruction;
+
+	for (unsigned i = 0; i < ENTRIES; i++) {
+		if (!read_code(context, ip, &instruction, sizeof(instruction)))
+			return false;
+		if ((instruction & entry[i].mask) != entry[i].value)
+			continue;
+		if (i + 1 == ENTRIES)
+			return true;
+		ip += sizeof(instruction);
+	}
+	return false;
+}
+
+struct vp_user_arch vp_user_arch_arm(unsigned va_bits)
+{
+	/* struct rt_sigframe: siginfo; then in struct ucontext, struct sigcontext is at 176, which
+	 * has a word before the registers. */
+	return (struct vp_user_arch){
+	    .registers = VP_DWARF_ARM_REGISTERS,
+	    .ip = VP_DWARF_ARM_PC,
+	    .sp = VP_DWARF_ARM_SP,
+	    .fp = VP_DWARF_X29,
+	    .link = VP_DWARF_X30,
+	    .signal_registers = 128 + 176 + 8,
+	    .address = LOW_BITS(va_bits < X86_USER_BITS ? va_bits : X86_USER_BITS),
+	    .is_signal_return = arm_is_signal_return,
+	    .is_plt = arm_is_plt};
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests of 64-bit Arm hosts: switches of their threads, exits by process and function, critical paths, findings."""
+import json
+import re
+
+import test_counters
+import test_trace
+from lab import vperf
+
+HOST = "host arch=arm64 pcpus=1 icount=yes memory=1280"
+
+# The guest's own count of switches, before, between and after work. The first answer brings its programs into memory.
+NOW = 'python3 -c "import time; print(time.monotonic_ns())"'
+ASK = f"{NOW}; lab-guest run g1 grep ctxt /proc/stat; {NOW}"
+SWITCHES = HOST + f"""
+guest g1 vcpus=1 memory=256 truth=no
+workload g1 who --procs 1 --threads 2
+command vperf record --trace -m 4096 -e cpu-clock --no-agent -o /out/switches --vm g1 -- sh -c '{ASK}; sleep 2; {ASK}; \
+lab-guest run g1 pingpong --rounds 3000; {ASK}; lab-guest run g1 forkstorm --count 20 --rate 20; {ASK}'
+command vperf record --trace --no-account --no-samples --no-guest-memory --no-agent -o /out/without -d 1
+""".replace("\\\n", "")
+
+
+def switches(run, claims):
+    """The guest's count before the recording is the same number, from whichever of its answers it is computed."""
+    rows = [(int(row["time_ns"]), int(row["switches"])) for row in test_trace.events_of(run, "switches", "guest_switch")]
+    made, least, most = test_trace.Steps(rows), 0, float("inf")
+    times = [int(ns) for ns in re.findall(r"^\d+$", run.command_output(1), re.M)][2:]
+    lines = [line for lines in test_counters.outputs(run, "g1").values() for line in lines]
+    counts = [int(line.split()[1]) for line in lines if line.startswith("ctxt ")][1:]
+    claims.check(len(counts) == 3 and len(times) == 6 and counts[1] - counts[0] > 6000, f"3000 round trips, by the guest's own count: {counts}")
+    for count, begin, end in zip(counts, times[::2], times[1::2]):
+        least, most = max(least, count - made.at(end)), min(most, count - made.at(begin))
+    # Each answer has the start and end of a program of the guest's between its times.
+    claims.check(least <= most and most - least <= 100,
+                 f"switches seen and missed ones from {least} to {most} on are the guest's own count in each of its answers; {made.sums[-1]} in all")
+    test_trace.exact_threads(run, claims)
+    test_trace.sums_of_periods(run, claims)
+    test_trace.without_memory(run, claims)
+
+
+# A process of the guest reads a device through /dev/mem. Another one shares the vCPU, and a task of the host the pCPU.
+EXITS = HOST + """
+guest g1 vcpus=1 memory=256 truth=no
+workload g1 shares fast=100
+command vperf record --account-events -e cpu-clock --no-agent -o /out/rec --vm g1 -- sh -c 'sleep 2; lab-guest run g1 exits --mmio 5000; \
+nice -n -15 timeout 2 sh -c "while :; do :; done"; true'
+""".replace("\\\n", "")
+
+
+def exits(run, claims):
+    done = int(re.search(r"exits: .*mmio=(\d+)", (run.out / "guest-g1" / "workloads.log").read_text())[1])
+    rows = json.loads(vperf("exits", str(run.recording()), "--by", "function", "--vm", "g1", "--format", "json").stdout)["exits"]
+    own = sum(row["count"] for row in rows if (row["reason"], row["function"], row["process"]) == ("DABT_LOW", "exits_mmio", "exits"))
+    claims.check(own == done == 5000, f"exits_mmio of 'exits' did {own} of {done} reads of a device")
+    strange = [row for row in rows if row["function"] == "exits_mmio" and row["process"] != "exits"]
+    claims.check(not strange, f"no other process did: {strange}")
+    found = json.loads(vperf("diagnose", str(run.recording()), "--format", "json").stdout)["findings"]
+    first = found[0] if found else {}
+    claims.check(first.get("vm") == "g1" and first.get("id") == "steal-task" and 1.4e9 < first["ns"] < 2.1e9,
+                 f"the host's task, which had the pCPU for 2 s, is the first finding: {first}")
+
+
+CRITICAL = test_trace.CHAIN.replace("host pcpus=1 icount=yes", HOST).replace("vperf record ", "vperf record -e cpu-clock ")
+
+run_of = test_trace.critical_path
+
+TESTS = []
+QUICK = ()
+FULL = [("64-bit Arm, switches of a guest's threads", SWITCHES, switches),
+        ("64-bit Arm, exits of a guest's functions", EXITS, exits),
+        ("64-bit Arm, critical path", CRITICAL, run_of)]
