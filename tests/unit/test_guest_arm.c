@@ -361,6 +361,20 @@ static void test_memmap(void **state)
 	}
 }
 
+/* A stale copy of the first task, before it: the list of tasks does not lead there. */
+static void test_copy_of_first_task(void **state)
+{
+	enum { SIZE = 0x200 };
+	struct opened opened;
+
+	make_arm(12, 48, true);
+	assert_true(guest.pack.at.task_comm + sizeof("swapper/0") <= SIZE);
+	memcpy(guest.image + AT_INIT_TASK - SIZE, guest.image + AT_INIT_TASK, SIZE);
+	expect_no_error(open_arm(&opened));
+	assert_int_equal(opened.kernel.pack.symbol.init_task.offset, AT_INIT_TASK);
+	close_arm(&opened);
+}
+
 /* Without any of what is looked for there is a kernel all the same, whose tasks are not known. */
 static void test_nothing_to_find(void **state)
 {
@@ -386,11 +400,17 @@ static void test_nothing_to_find(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_pages),          cmocka_unit_test(test_blocks),
-	    cmocka_unit_test(test_wide_addresses), cmocka_unit_test(test_header),
-	    cmocka_unit_test(test_lies),           cmocka_unit_test(test_kernel),
-	    cmocka_unit_test(test_cpus_by_table),  cmocka_unit_test(test_page_sizes),
-	    cmocka_unit_test(test_memmap),         cmocka_unit_test(test_nothing_to_find),
+	    cmocka_unit_test(test_pages),
+	    cmocka_unit_test(test_blocks),
+	    cmocka_unit_test(test_wide_addresses),
+	    cmocka_unit_test(test_header),
+	    cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_kernel),
+	    cmocka_unit_test(test_copy_of_first_task),
+	    cmocka_unit_test(test_cpus_by_table),
+	    cmocka_unit_test(test_page_sizes),
+	    cmocka_unit_test(test_memmap),
+	    cmocka_unit_test(test_nothing_to_find),
 	};
 
 	vp_guest_memory_add(&memory, 0, 1ULL << 47, 0);

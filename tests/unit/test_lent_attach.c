@@ -429,6 +429,33 @@ static void test_set(void **state)
 	vperf_counters_close(set);
 }
 
+static void *calibrate_foreign(void *context)
+{
+	struct vperf_error error;
+
+	return (void *)(intptr_t)vperf_counters_calibrate(context, &error);
+}
+
+/* Another thread cannot calibrate a set, nor undo that it is calibrated. */
+static void test_calibrated_by_its_thread_only(void **state)
+{
+	struct vperf_counters *set = open_lent_set(0);
+	struct vperf_error error;
+	pthread_t thread;
+	void *status;
+
+	assert_int_equal(vperf_counters_calibrate(set, &error), VPERF_OK);
+	assert_int_equal(pthread_create(&thread, NULL, calibrate_foreign, set), 0);
+	assert_int_equal(pthread_join(thread, &status), 0);
+	assert_int_equal((intptr_t)status, VPERF_E_THREAD);
+	assert_int_equal(vperf_counters_start(set), VPERF_OK);
+	happen(1000, 50);
+	expect_values(set, 1000, 50);
+	be_switched_in();
+	expect_values(set, 1000, 50);
+	vperf_counters_close(set);
+}
+
 /* A calibrated set takes off what each of its reads adds, by its kind, and each switch. */
 static void test_calibrated_set(void **state)
 {
@@ -500,6 +527,8 @@ int main(void)
 					    end_agent),
 	    cmocka_unit_test_setup_teardown(test_set, start_agent, end_agent),
 	    cmocka_unit_test_setup_teardown(test_calibrated_set, start_agent, end_agent),
+	    cmocka_unit_test_setup_teardown(test_calibrated_by_its_thread_only, start_agent,
+					    end_agent),
 	    cmocka_unit_test_setup_teardown(test_exact_set, start_agent, end_agent),
 	};
 
