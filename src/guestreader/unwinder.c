@@ -47,7 +47,8 @@ enum {
 
 struct unwinder_mapping {
 	uint64_t start, end, pgoff;
-	uint64_t file;
+	uint64_t file;        /* a struct file; 0: none */
+	uint64_t inode, size; /* of the file; 0: unknown */
 	int32_t table;
 };
 
@@ -141,36 +142,43 @@ static uint64_t key_of_file(const struct vp_guest_file *file)
 	return hash | 1;
 }
 
-/* Opens the file of a struct file; false: unreadable. */
-static bool open_file(const struct vp_guest_kernel *kernel, uint64_t address,
-		      struct vp_guest_file *file, struct vp_unwind_file *ret)
+/* The tables of a file; false: it cannot be identified. */
+static bool source_of(struct vp_guest_file *file, struct vp_unwind_file *ret)
 {
-	if (!vp_guest_file_open(kernel, address, file))
-		return false;
 	*ret = (struct vp_unwind_file){
 	    .key = key_of_file(file), .size = file->size, .read = read_page_cache, .context = file};
 	return ret->key != 0;
 }
 
-static int32_t table_of_file(struct mappings_reading *reading, uint64_t address)
+/* Finds the table of a mapping's file. */
+static void find_table(struct mappings_reading *reading, struct unwinder_mapping *ret)
 {
 	struct vp_guest_file file;
 	struct vp_unwind_file source;
 
+	if (!vp_guest_file_open(reading->kernel, ret->file, &file))
+		return;
+	ret->inode = file.inode;
+	ret->size = file.size;
 	/* A process may map a file several times. */
-	vp_vec_each (&reading->process->mappings, mapping)
-		if (mapping->file == address)
-			return mapping->table;
-	vp_vec_each (&reading->before.mappings, mapping)
-		if (mapping->file == address && mapping->table != VP_NO_UNWIND_TABLE)
-			return mapping->table;
-	if (!spend(reading->unwinder, WORK_OF_FILE)) {
-		reading->process->incomplete = true;
-		return VP_NO_UNWIND_TABLE;
+	vp_vec_each (&reading->process->mappings, mapping) {
+		if (mapping->file == ret->file) {
+			ret->table = mapping->table;
+			return;
+		}
 	}
-	if (!open_file(reading->kernel, address, &file, &source))
-		return VP_NO_UNWIND_TABLE;
-	return vp_unwind_tables_add(reading->unwinder->tables, &source);
+	/* Kernels reuse the address of a struct file: after execve() it may be of another file. */
+	vp_vec_each (&reading->before.mappings, mapping) {
+		if (mapping->file == ret->file && mapping->inode == file.inode &&
+		    mapping->size == file.size && mapping->table != VP_NO_UNWIND_TABLE) {
+			ret->table = mapping->table;
+			return;
+		}
+	}
+	if (!spend(reading->unwinder, WORK_OF_FILE))
+		reading->process->incomplete = true;
+	else if (source_of(&file, &source))
+		ret->table = vp_unwind_tables_add(reading->unwinder->tables, &source);
 }
 
 static bool read_image(void *context, uint64_t offset, void *bytes, size_t size)
@@ -230,7 +238,7 @@ static void unwinder_take_mapping(void *context, const struct vp_guest_mapping *
 		return;
 	}
 	if (seen->file)
-		mapping.table = table_of_file(reading, seen->file);
+		find_table(reading, &mapping);
 	else if (seen->start == reading->vdso)
 		mapping.table = table_of_vdso(reading, seen);
 	vp_vec_push(&reading->process->mappings, mapping);
@@ -420,7 +428,8 @@ static bool read_missing(struct unwinding *unwinding, const struct unwinder_mapp
 	if (!mapping->file ||
 	    !vp_unwind_tables_lacks(tables, mapping->table, unwinding->stack->time) ||
 	    !spend(unwinding->unwinder, WORK_OF_FILE) ||
-	    !open_file(unwinding->kernel, mapping->file, &file, &source))
+	    !vp_guest_file_open(unwinding->kernel, mapping->file, &file) ||
+	    !source_of(&file, &source))
 		return false;
 	vp_unwind_tables_complete(tables, mapping->table, &source);
 	return true;

@@ -53,7 +53,8 @@ static uint32_t put_function(uint32_t at, uint32_t cie, uint32_t start, const ch
 	return put_rules(at, body, 32);
 }
 
-static void build_file(void)
+/* The file. `ends`: the inner function is nobody's callee either. */
+static void build_file(bool ends)
 {
 	/* CFA is RSP + 8, RIP is at CFA - 8 */
 	static const char cie[24] = "\0\0\0\0\1zR\0\1\x78\x10\1\x1b\x0c\7\x8\x90\1";
@@ -67,11 +68,13 @@ static void build_file(void)
 
 	memset(file_bytes, 0, sizeof(file_bytes));
 	memcpy(file_bytes, &header, sizeof(header));
+	file_bytes[HEADER - 1] = ends; /* its first page identifies it */
 	put_phdr(0, PT_LOAD, 0, sizeof(file_bytes));
 	put_phdr(1, PT_GNU_EH_FRAME, HEADER, 12 + 8 * 2);
 	at = put_rules(at, cie, sizeof(cie));
 	fdes[0] = at;
-	at = put_function(at, FRAME, INNER, inner, sizeof(inner));
+	at = ends ? put_function(at, FRAME, INNER, outer, sizeof(outer))
+		  : put_function(at, FRAME, INNER, inner, sizeof(inner));
 	fdes[1] = at;
 	put_function(at, FRAME, OUTER, outer, sizeof(outer));
 	memcpy(file_bytes + HEADER, "\1\x1b\3\x3b", 4);
@@ -83,23 +86,23 @@ static void build_file(void)
 	}
 }
 
-static uint64_t task;
+static uint64_t task, program_file;
 
 /* A guest with the program, whose second page is in the page cache or not. */
 static void build_guest(bool whole)
 {
 	enum { PRESENT_USER = 5, LARGE = 0x80 };
 
-	build_file();
+	build_file(false);
 	built_kernel(&guest, BUILT_NEW);
 	struct root root = built_root(&guest);
 	uint64_t dentry = built_dentry(&guest, root.dentry, "prog");
-	uint64_t file = built_file(&guest, dentry, root.mnt);
+	program_file = built_file(&guest, dentry, root.mnt);
 	const struct page_at pages[] = {{0, built_page(&guest, file_bytes, PAGE)},
 					{1, built_page(&guest, file_bytes + PAGE, PAGE)}};
-	built_page_cache(&guest, file, built_tree(&guest, pages, whole ? 2 : 1),
+	built_page_cache(&guest, program_file, built_tree(&guest, pages, whole ? 2 : 1),
 			 sizeof(file_bytes));
-	task = built_program(&guest, &root, TGID, file);
+	task = built_program(&guest, &root, TGID, program_file);
 	/* its mapping is from the file's begin on */
 	uint64_t mm, vma;
 	memcpy(&mm, built_at(&guest, task + guest.pack.at.task_mm), sizeof(mm));
@@ -221,6 +224,35 @@ static void test_missing_page(void **state)
 	close_guest(&opened);
 }
 
+/* The process runs another program, whose struct file is where the first one's was. */
+static void test_reused_file(void **state)
+{
+	struct vp_guest_unwinder *unwinder = vp_guest_unwinder_new();
+	struct vp_stack_job job;
+	struct opened opened;
+
+	(void)state;
+	build_guest(true);
+	open_kernel(&opened);
+	job = job_at(SECOND, 16);
+	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
+	expect_chain(&job, VP_CHAIN_BY_TABLES);
+	close_guest(&opened);
+
+	build_file(true);
+	const struct page_at pages[] = {{0, built_page(&guest, file_bytes, PAGE)},
+					{1, built_page(&guest, file_bytes + PAGE, PAGE)}};
+	built_page_cache(&guest, program_file, built_tree(&guest, pages, 2), sizeof(file_bytes));
+	open_kernel(&opened);
+	job = job_at(2 * SECOND, 16);
+	job.stack.as_root += 2 * PAGE;
+	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
+	assert_int_equal(job.count, 1);
+	assert_int_equal(job.end, VP_CHAIN_WHOLE);
+	vp_guest_unwinder_free(unwinder);
+	close_guest(&opened);
+}
+
 /* A task that is not the process, or has ended. */
 static void test_no_process(void **state)
 {
@@ -277,7 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_chain),        cmocka_unit_test(test_short_copy),
 	    cmocka_unit_test(test_missing_page), cmocka_unit_test(test_no_process),
-	    cmocka_unit_test(test_bounds),
+	    cmocka_unit_test(test_bounds),       cmocka_unit_test(test_reused_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static bool open_mapping(const struct vp_guest_kernel *kernel, uint64_t mapping_
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	const struct vp_guest_view *view = &kernel->view;
-	uint64_t mapping, inode;
+	uint64_t mapping;
 
 	*ret = (struct vp_guest_file){.kernel = kernel, .memmap = kernel->memmap};
 	return kernel->memmap && pack->page_size_of && pack->at.mapping_host != VP_PACK_NONE &&
@@ -35,8 +35,8 @@ static bool open_mapping(const struct vp_guest_kernel *kernel, uint64_t mapping_
 	       pack->at.xa_node_shift != VP_PACK_NONE && pack->at.xa_node_slots != VP_PACK_NONE &&
 	       vp_guest_view_u64(view, mapping_at, &mapping) &&
 	       vp_guest_view_u64(view, mapping + pack->at.mapping_xa_head, &ret->pages) &&
-	       vp_guest_view_u64(view, mapping + pack->at.mapping_host, &inode) &&
-	       vp_guest_view_u64(view, inode + pack->at.inode_size, &ret->size);
+	       vp_guest_view_u64(view, mapping + pack->at.mapping_host, &ret->inode) &&
+	       vp_guest_view_u64(view, ret->inode + pack->at.inode_size, &ret->size);
 }
 
 bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,

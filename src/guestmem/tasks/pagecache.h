@@ -8,6 +8,7 @@
 
 struct vp_guest_file {
 	const struct vp_guest_kernel *kernel;
+	uint64_t inode; /* address */
 	uint64_t pages; /* root of the tree of cached pages */
 	uint64_t size;  /* bytes */
 	uint64_t memmap;
