@@ -70,7 +70,12 @@ _vperf_values() {
 		esac
 		;;
 	--trace) printf '%s\n' sched kvm irq guest block net syscalls timer ;;
-	--call-graph) printf '%s\n' graph none caller callee ;;
+	--call-graph)
+		case $2 in
+		record) printf '%s\n' dwarf fp ;;
+		*) printf '%s\n' graph none caller callee ;;
+		esac
+		;;
 	*) return 1 ;;
 	esac
 }

@@ -1,11 +1,13 @@
 /*
- * calls [--syscalls|--both] [--seconds S]: burns time six calls below main(), in a tree whose every
- * path is known: level_1 calls level_2, … level_5 calls level_6, which burns. With --syscalls it
- * reads from /dev/zero there instead, with --both by turns. Built with frame pointers.
+ * calls [--syscalls|--both] [--seconds S] [--iterations N]: burns time six calls below main(), in a
+ * tree whose every path is known: level_1 calls level_2, … level_5 calls level_6, which burns. With
+ * --syscalls it reads from /dev/zero there instead, with --both by turns. Built with frame
+ * pointers.
  */
 #include "common.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +47,7 @@ LEVEL(1, 2)
 int main(int argc, char **argv)
 {
 	unsigned x = 0;
+	unsigned long left = ULONG_MAX;
 	bool both = false;
 
 	work_init("calls");
@@ -55,11 +58,13 @@ int main(int argc, char **argv)
 			both = true;
 		else if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
 			work_limit(work_number(argv[i], argv[i + 1])), i++;
+		else if (!strcmp(argv[i], "--iterations") && i + 1 < argc)
+			left = (unsigned long)work_number(argv[i], argv[i + 1]), i++;
 		else
 			work_usage("unknown option '%s'", argv[i]);
 	}
 	zero = open("/dev/zero", O_RDONLY);
-	while (!work_over()) {
+	while (left-- && !work_over()) {
 		x = level_1(x);
 		burn ^= both;
 	}

@@ -282,6 +282,9 @@ static __always_inline __u32 copy_user_stack(struct chain_maker *maker, __u64 fr
 	return bytes;
 }
 
+/* Otherwise stacks of guest user space are unwound by frame pointers only. */
+const volatile __u32 copies_user_stacks = 1;
+
 /*
  * Copies the top of the user space's stack, and its registers. The verifier needs more
  * space than a copy has; unused space is returned.
@@ -290,7 +293,7 @@ __noinline int put_user_stack(void)
 {
 	struct chain_maker *maker = chain_maker();
 
-	if (!maker || !maker->has_general || !maker->guest_pid || !maker->sp)
+	if (!copies_user_stacks || !maker || !maker->has_general || !maker->guest_pid || !maker->sp)
 		return 0;
 	__u64 from = user_stack_from(maker);
 	struct vp_user_stack *copy = next_record(maker, sizeof(*copy) + PAGE_BYTES);

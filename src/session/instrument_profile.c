@@ -56,6 +56,7 @@ static struct vp_error *profile_open(struct vp_instrument *instrument, struct vp
 	    .buffer_pages = options->buffer_pages,
 	    .by_memory = options->read_memory,
 	    .with_chains = options->with_chains,
+	    .by_frame_pointers = options->by_frame_pointers,
 	    .hits_no_guests = vp_session_hypervisor(instrument->session)->guest_sampler,
 	    .exit_event = services->exit_event,
 	    .kernel = vp_session_kernel_btf(instrument->session),

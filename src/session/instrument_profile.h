@@ -21,9 +21,10 @@ struct vp_profile_targets {
 struct vp_instrument_profile_options {
 	const struct vp_profile_targets *targets; /* NULL: all; must outlive the instrument */
 	struct vp_trigger_options trigger;
-	size_t buffer_pages; /* per pCPU, a power of two */
-	bool read_memory;    /* resolve guest samples from guest memory */
-	bool with_chains;    /* stacks of all samples */
+	size_t buffer_pages;    /* per pCPU, a power of two */
+	bool read_memory;       /* resolve guest samples from guest memory */
+	bool with_chains;       /* stacks of all samples */
+	bool by_frame_pointers; /* guest user space: without copies of stacks */
 };
 
 /* For vp_session_add(), which takes it over; `options` are copied. */

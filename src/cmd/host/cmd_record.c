@@ -239,8 +239,9 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 	if (record->agent_ns > 86400 * 1000000000ULL)
 		return vp_error_usage("option --agent-timeout: expected at most a day");
 	VP_TRY(check_most("agent-limit", record->agent_megabytes, 1 << 20));
-	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
-		return vp_error_usage("option --call-graph: expected fp, not '%s'",
+	if (record->call_graph && strcmp(record->call_graph, "fp") != 0 &&
+	    strcmp(record->call_graph, "dwarf") != 0)
+		return vp_error_usage("option --call-graph: expected fp or dwarf, not '%s'",
 				      record->call_graph);
 	if (record->pages & (record->pages - 1) || record->pages > MAX_PAGES)
 		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
@@ -290,6 +291,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .buffer_pages = plan.sample_pages,
 	    .read_memory = plan.samples_read_memory,
 	    .with_chains = record->chains || record->call_graph,
+	    .by_frame_pointers = record->call_graph && !strcmp(record->call_graph, "fp"),
 	    .targets = &record->targets.chosen,
 	};
 	const struct vp_account_source_options account = {.grade = record->grade,
@@ -416,7 +418,8 @@ static int run_record(int argc, char **argv)
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
 	     "record call chains of host and guests"},
 	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
-	     "same as -g; MODE is fp (frame pointers for user space)"},
+	     "as -g; guest user space by unwind tables (MODE dwarf, as -g) or frame pointers only "
+	     "(fp)"},
 	    VP_RECORD_TARGET_OPTIONS(&record.targets),
 	    {'a', "all-cpus", VP_OPTION_FLAG, &record.ignored_flag, NULL, NULL}, /* the default */
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,

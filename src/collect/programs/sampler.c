@@ -336,6 +336,7 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	sampler->programs->rodata->run_begin = sampler->run.begin;
 	sampler->programs->rodata->run_end = sampler->run.end;
 	sampler->programs->rodata->by_memory = sampler->by_memory;
+	sampler->programs->rodata->copies_user_stacks = !sampler->by_frame_pointers;
 	sampler->programs->rodata->by_count =
 	    !sampler->trigger->by_time && sampler->trigger->frequency;
 	sampler->programs->rodata->weighting = sampler->trigger->weighting;
@@ -392,6 +393,7 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->take = options->take;
 	sampler->context = options->context;
 	sampler->with_chains = options->with_chains;
+	sampler->by_frame_pointers = options->by_frame_pointers;
 	sampler->by_memory = options->by_memory;
 	sampler->vendor = vp_host_vendor();
 	sampler->seen_by = seen_by(options, &sampler->run);

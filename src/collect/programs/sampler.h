@@ -23,6 +23,7 @@ struct vp_sampler_options {
 	size_t buffer_pages;
 	bool by_memory; /* identify guest tasks from guest memory, after vp_sampler_identity() */
 	bool with_chains;
+	bool by_frame_pointers; /* stacks of guest user space: without copies */
 	/* No sample hits a guest, even if perf reports one: in a Xen dom0 perf uses the last
 	 * interrupt of Xen's PMU, even for another event. */
 	bool hits_no_guests;

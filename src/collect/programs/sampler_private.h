@@ -34,6 +34,7 @@ struct vp_sampler {
 	bool hits_no_guests;
 	bool by_memory;
 	bool with_chains;
+	bool by_frame_pointers;
 	size_t buffer_pages;
 	struct vp_rings rings;
 	struct ring_buffer *doorbell;        /* with IRQs */
