@@ -1,75 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A guest's thread waits for another one, which waits for a disk that a thread of the host serves
- * after somebody else gave its pCPU up.
- */
+/* The critical path of a guest's thread, and the latencies of its wake-ups. */
 #include "unit.h"
 
 #include "analyze/trace/critical.h"
 #include "analyze/trace/guest_sched.h"
-#include "made_events.h"
+#include "made_wait.h"
 #include "render/render_table.h"
 
 #define NAME "test_critical.rec"
-enum { VM = 1000, VCPU = 1001, QEMU = 60, THIEF = 50, WAITER = 7, READER = 8, SENDER = 9 };
-
-static void enter(struct made *made, uint64_t ns)
-{
-	PUT(made, 0, ns, kvm_entry, .tid = VCPU, .vm = VM, .vcpu = 0);
-}
-
-static void leave(struct made *made, uint64_t ns, uint32_t reason)
-{
-	PUT(made, 0, ns, kvm_exit, .tid = VCPU, .vm = VM, .reason = reason, .vcpu = 0,
-	    .vendor = VP_VENDOR_AMD);
-}
-
-static void make_host(struct made *made)
-{
-	put_name(made, QEMU, "qemu");
-	put_name(made, THIEF, "thief");
-	change(made, 1, 5, 0, THIEF, 0);
-	change(made, 0, 10, 0, VCPU, 0);
-	enter(made, 20);
-	leave(made, 140, MADE_NPF);
-	wake(made, 0, 142, VCPU, QEMU, 1); /* the reader's request */
-	enter(made, 145);
-	leave(made, 160, MADE_HLT);
-	change(made, 0, 170, VCPU, 0, SLEEPS);
-	change(made, 1, 200, THIEF, QEMU, SLEEPS);
-	wake(made, 1, 230, QEMU, VCPU, 0);
-	change(made, 0, 235, 0, VCPU, 0);
-	enter(made, 238);
-	change(made, 1, 240, QEMU, 0, SLEEPS);
-	leave(made, 330, MADE_HLT);
-	change(made, 0, 340, VCPU, 0, SLEEPS);
-}
-
-static const char *name_of(uint32_t tid)
-{
-	return tid == WAITER   ? "waiter"
-	       : tid == READER ? "reader"
-	       : tid == SENDER ? "sender"
-			       : "swapper/0";
-}
-
-static void make_guest(void)
-{
-	struct guest guest;
-
-	guest_begin(&guest, NAME, "guest-vm0", "vm0");
-	guest_switch(&guest, 30, 0, WAITER);
-	guest_switch(&guest, 100, WAITER, READER);
-	guest_switch(&guest, 150, READER, 0);
-	put_event(&guest, 250, IRQ_ENTRY, (const uint32_t[]){0, 5});
-	guest_waking(&guest, 252, 0, READER);
-	put_event(&guest, 254, IRQ_EXIT, (const uint32_t[]){0, 5});
-	guest_switch(&guest, 260, 0, READER);
-	guest_waking(&guest, 280, READER, WAITER);
-	guest_switch(&guest, 290, READER, WAITER);
-	guest_switch(&guest, 320, WAITER, 0);
-	guest_end(&guest);
-}
 
 enum { OTHER_VM = 2000, OTHER_VCPU = 2001, VHOST = 70, NET_RX = 3 };
 
@@ -125,17 +63,6 @@ static void make_network_guests(void)
 	guest_end(&sends);
 }
 
-static void make(bool with_guest)
-{
-	struct made made;
-
-	begin(&made, NAME, 1, 2);
-	make_host(&made);
-	end(&made);
-	if (with_guest)
-		make_guest();
-}
-
 static void make_network(bool of_device)
 {
 	struct made made;
@@ -183,7 +110,7 @@ static void expect_path(const struct vp_threads_options *options, const char *wo
 
 static void test_path(void **state)
 {
-	make(true);
+	make_wait(NAME, true);
 	expect_path(&all, "waiter",
 		    "1.000000030,70,guest,vm0,waiter/7,\n"
 		    "1.000000100,40,guest,vm0,reader/8,\n"
@@ -244,7 +171,7 @@ static void test_blame(void **state)
 	struct vp_threads threads;
 	struct vp_table table = {0};
 
-	make(true);
+	make_wait(NAME, true);
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
 	expect_no_error(vp_critical_choose(&threads, "vm0", "waiter", &thread));
 	expect_no_error(vp_critical_find(&threads, thread, &path));
@@ -267,7 +194,7 @@ static void test_latencies(void **state)
 	struct vp_guest_sched sums = {.threads = &threads, .max_worst = 1};
 	struct vp_table times = {0}, worst = {0};
 
-	make(true);
+	make_wait(NAME, true);
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
 	vp_guest_sched_sum(&sums);
 	vp_guest_sched_thread_table(&sums, &times);
@@ -288,7 +215,7 @@ static void test_window(void **state)
 		size_t count;
 	} windows[] = {{252, 290, 2}, {253, 1000, 1}, {281, 1000, 0}, {200, 259, 0}, {200, 260, 1}};
 
-	make(true);
+	make_wait(NAME, true);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(windows); i++) {
 		const struct vp_threads_options options = {
 		    .from = AT(windows[i].from), .to = AT(windows[i].to), .vm = "vm0"};
@@ -311,9 +238,9 @@ static void test_errors(void **state)
 	const struct vp_thread *thread;
 	struct vp_threads threads;
 
-	make(false);
+	make_wait(NAME, false);
 	expect_error(vp_threads_open(NAME, &all, &threads), "no events of guest 'vm0'");
-	make(true);
+	make_wait(NAME, true);
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
 	expect_error(vp_critical_choose(&threads, "vm0", "nobody", &thread),
 		     "no event of a thread");
