@@ -10,25 +10,29 @@
 
 #include "base/io.h"
 
-static void leave_signals_to_parent(void)
+/* Ends at once if the parent is gone already. */
+static void follow_parent(pid_t parent)
 {
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
 }
 
 struct vp_error *vp_worker_process_start(int type, void (*work)(void *context, int channel),
 					 void *context, struct vp_worker_process *ret)
 {
+	const pid_t parent = getpid();
 	int channels[2];
 
 	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, channels))
 		return vp_error_errno(errno, "cannot make a socket pair");
 	pid_t process = fork();
 	if (process == 0) {
-		leave_signals_to_parent();
+		follow_parent(parent);
 		work(context, channels[1]);
 		_exit(0);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* System calls go on when a signal interrupts them; the first three descriptors are always open. */
+/* System calls go on when a signal interrupts them; the first three descriptors are always open;
+ * workers end with their parent. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -17,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/worker_process.h"
 #include "collect/guests/guest_answer.h"
 
 enum { EVERY_US = 2000, ENOUGH = 10, LATER_US = 60000 };
@@ -264,9 +267,54 @@ static void test_file_limit(void **state)
 	assert_int_equal(after.rlim_max, 1000);
 }
 
+static void wait_for_good(void *context, int channel)
+{
+	const pid_t self = getpid();
+
+	(void)channel;
+	while (write(*(const int *)context, &self, sizeof(self)) != sizeof(self))
+		;
+	for (;;)
+		pause();
+}
+
+/* A worker does not outlive its parent, even one that is killed and whose channel nobody reads. */
+static void test_worker_ends_with_parent(void **state)
+{
+	int told[2], status = 0;
+	pid_t worker = 0, ended = 0;
+
+	(void)state;
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	assert_int_equal(pipe(told), 0);
+	pid_t parent = fork();
+	if (!parent) {
+		struct vp_worker_process process;
+		vp_error_free(
+		    vp_worker_process_start(SOCK_STREAM, wait_for_good, &told[1], &process));
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(told[0], &worker, sizeof(worker)), sizeof(worker));
+	assert_int_equal(kill(parent, SIGKILL), 0);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	for (int i = 0; i < 1000 && !ended; i++) {
+		ended = waitpid(worker, &status, WNOHANG);
+		usleep(10000);
+	}
+	if (!ended)
+		kill(worker, SIGKILL);
+	assert_int_equal(ended, worker);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+	close(told[0]);
+	close(told[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_worker_ends_with_parent),
 	    cmocka_unit_test(test_file_limit),
 	    cmocka_unit_test(test_reads_go_on),
 	    cmocka_unit_test(test_poll_waits_for_its_time),

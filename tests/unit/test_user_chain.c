@@ -515,9 +515,45 @@ static void test_expressions(void **state)
 	assert_false(compute(many, 65, NULL, &value));
 }
 
+/* Operations on -2 and 3, on 3 and -2, and on 3 and 3. */
+static void test_operators(void **state)
+{
+	static const struct {
+		unsigned char code;
+		uint64_t results[3];
+	} operators[] = {
+	    {0x1a, {2, 2, 3}},
+	    {0x21, {-1ULL, -1ULL, 3}},
+	    {0x27, {-3ULL, -3ULL, 0}},
+	    {0x22, {1, 1, 6}},
+	    {0x1c, {-5ULL, 5, 0}},
+	    {0x1e, {-6ULL, -6ULL, 9}},
+	    {0x24, {-16ULL, 0, 24}},               /* shl; more than 63: nothing is left */
+	    {0x25, {0x1fffffffffffffffULL, 0, 0}}, /* shr */
+	    {0x26, {-1ULL, 0, 0}},                 /* shra */
+	    {0x29, {0, 0, 1}},                     /* eq */
+	    {0x2e, {1, 1, 0}},                     /* ne */
+	    {0x2a, {0, 1, 1}},                     /* ge */
+	    {0x2b, {0, 1, 0}},                     /* gt */
+	    {0x2c, {1, 0, 1}},                     /* le */
+	    {0x2d, {1, 0, 0}},                     /* lt */
+	};
+	char bytes[] = "\x09\xfe\x09\x03?";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
+		for (size_t j = 0; j < 3; j++) {
+			bytes[1] = j == 0 ? -2 : 3;
+			bytes[3] = j == 1 ? -2 : 3;
+			bytes[4] = (char)operators[i].code;
+			expect_result(bytes, sizeof(bytes) - 1, NULL, operators[i].results[j]);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_operators),
 	    cmocka_unit_test(test_plain),
 	    cmocka_unit_test(test_sorted),
 	    cmocka_unit_test(test_signal),
