@@ -29,12 +29,18 @@ struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profil
 	return &profile->streams.at[pcpu];
 }
 
-/* A sample in guest user space may have hit code that will be replaced soon. */
-static void see_hit(struct vp_profile_instrument *profile, const struct vp_guest_sample *sample)
+/* A sample in guest user space may have hit code that will be replaced soon; one in a guest kernel
+ * may be the first one in Linux. */
+static void see_guest_sample(struct vp_profile_instrument *profile,
+			     const struct vp_guest_sample *sample)
 {
 	struct vp_guest_watch *watch = vp_session_guest_watch(profile->base.session);
 
-	if (watch && sample->mode == VP_MODE_GUEST_USER && sample->flags & VP_BY_MEMORY)
+	if (!watch)
+		return;
+	if (sample->mode == VP_MODE_GUEST_KERNEL)
+		vp_guest_watch_note_kernel(watch, sample->vm, sample->ip);
+	else if (sample->flags & VP_BY_MEMORY)
 		vp_guest_watch_hit(watch, sample);
 }
 
@@ -69,7 +75,7 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 			    sample->tid == sample->pid ? stream->comm : NULL, sample->time);
 		break;
 	case VP_ID_guest_sample:
-		see_hit(profile, &record->guest_sample);
+		see_guest_sample(profile, &record->guest_sample);
 		break;
 	case VP_ID_guest_task:
 		if (vp_session_guest_watch(profile->base.session) &&

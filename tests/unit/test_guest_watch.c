@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "built_java.h"
+#include "collect/guests/guest_retry.h"
 #include "collect/guests/guest_watch.h"
 #include "collect/guests/kernel_addresses.h"
 #include "guest_builder.h"
@@ -297,6 +299,82 @@ static void test_reboots(void **state)
 	}
 	end_vmm((pid_t)vm.pid);
 	free_built(watch, &notices);
+}
+
+/* The time until a kernel that is back after an hour is found, ns. `address`: of samples meanwhile;
+ * 0: none. */
+static uint64_t time_to_find(uint64_t address)
+{
+	static char before[sizeof(*guest)];
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	struct vp_vm vm = {.pid = (uint32_t)start_vmm(), .name = "g1", .at_start = true};
+
+	memcpy(before, guest, sizeof(before));
+	memset(guest, 0, sizeof(*guest));
+	vp_guest_watch_add(watch, &vm);
+	for (int minutes = 0; minutes < 60; minutes++) {
+		for (int i = 0; address && i < 60; i++)
+			vp_guest_watch_note_kernel(watch, vm.pid, 0x1000);
+		step_by(watch, 60000);
+	}
+	assert_false(vp_guest_watch_has_found(watch, &vm));
+	memcpy(guest, before, sizeof(before));
+	uint64_t back = vp_clock_monotonic();
+	for (int i = 0; i < MAX_STEPS && !vp_guest_watch_has_found(watch, &vm); i++) {
+		if (address)
+			vp_guest_watch_note_kernel(watch, vm.pid, address);
+		step_by(watch, 50);
+	}
+	assert_true(vp_guest_watch_has_found(watch, &vm));
+	uint64_t passed = vp_clock_monotonic() - back;
+	end_vmm((pid_t)vm.pid);
+	free_built(watch, &notices);
+	return passed;
+}
+
+/* A guest that has no Linux for an hour is searched seldom, but at once when a sample is in Linux;
+ * without samples, once a minute. */
+static void test_linux_after_an_hour(void **state)
+{
+	const uint64_t second = 1000000000;
+
+	assert_true(time_to_find(0xffffffff81000000) < 5 * second);
+	assert_true(time_to_find(0) < 65 * second);
+	assert_true(time_to_find(0x1000) > 65 * second);
+}
+
+static unsigned count_searches(struct vp_guest_retry *retry, bool sampled, uint64_t ip,
+			       unsigned seconds)
+{
+	unsigned count = 0;
+
+	for (uint64_t now = 1; now < seconds * 1000000000ULL; now += 1000000000) {
+		if (ip)
+			vp_guest_retry_note(retry, ip);
+		if (!vp_guest_retry_is_due(retry, sampled, now))
+			continue;
+		vp_guest_retry_fail(retry, now);
+		count++;
+	}
+	return count;
+}
+
+/* Searches of a day: at 3, 6, 9, 12, 15 s, then less and less often, whatever is sampled. */
+static void test_searches_that_fail(void **state)
+{
+	const unsigned day = 86400;
+
+	assert_int_equal(count_searches(&(struct vp_guest_retry){0}, true, 0, 16), 5);
+	assert_in_range(count_searches(&(struct vp_guest_retry){0}, true, 0, day), day / 600,
+			day / 600 + 8);
+	assert_in_range(count_searches(&(struct vp_guest_retry){0}, false, 0, day), day / 60,
+			day / 60 + 10);
+	assert_in_range(count_searches(&(struct vp_guest_retry){0}, true, 0xffffffff80000000, day),
+			day / 120, day / 120 + 10);
+	assert_in_range(count_searches(&(struct vp_guest_retry){0}, true, 0xfffff80000000000, day),
+			day / 600, day / 600 + 8);
 }
 
 static unsigned count_descriptors(void)
@@ -683,6 +761,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_reboots),
+	    cmocka_unit_test(test_linux_after_an_hour),
+	    cmocka_unit_test(test_searches_that_fail),
 	    cmocka_unit_test(test_ended),
 	    cmocka_unit_test(test_one_deadline_for_all),
 	    cmocka_unit_test(test_check_under_way),

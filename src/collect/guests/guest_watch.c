@@ -7,6 +7,7 @@
 #include "collect/guests/guest_access.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_hits.h"
+#include "collect/guests/guest_retry.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch_private.h"
 #include "collect/guests/pack_cache.h"
@@ -27,13 +28,8 @@
 
 enum {
 	ANSWER_S = 30, /* timeout of a reply while samples are taken */
-	/* A guest that has just started or rebooted has no kernel yet: the first retry is soon,
-	 * then the interval doubles. */
-	RETRY_S = 3,
-	QUICK_TRIES = 20,
-	LONGEST_RETRY_S = 60,
-	/* Number of attempts after which a missing kernel of a new VM is reported. */
-	TRIES_OF_NEW = 10,
+	/* Number of attempts after which a missing kernel of a new VM is reported: 20 to 30 s. */
+	TRIES_OF_NEW = 7,
 	/* A scan for the kernel may take minutes: maximum delay of the start. */
 	SEARCH_MS = 1000,
 	/* Processes whose mappings are requested per second, and that are remembered. */
@@ -123,15 +119,6 @@ static bool vmm_runs(const struct vp_guest_watch *watch, const struct guest *gue
 	return !guest->ended && watch->access->runs(guest->pid);
 }
 
-static unsigned retry_s(const struct guest *guest)
-{
-	unsigned pause = RETRY_S;
-
-	for (unsigned i = QUICK_TRIES; i < guest->tries && pause < LONGEST_RETRY_S; i++)
-		pause *= 2;
-	return pause < LONGEST_RETRY_S ? pause : LONGEST_RETRY_S;
-}
-
 static void send_lost(struct vp_guest_watch *watch, struct guest *guest, const char *why)
 {
 	guest->lost_at = vp_clock_monotonic();
@@ -140,8 +127,9 @@ static void send_lost(struct vp_guest_watch *watch, struct guest *guest, const c
 	if (vmm_runs(watch, guest))
 		vp_vec_push(watch->notices,
 			    vp_format("VM '%s': guest memory is not read for now: %s; searching "
-				      "for the kernel again every %d to %d s",
-				      guest->name, why, RETRY_S, LONGEST_RETRY_S));
+				      "for the kernel again every %d to %u s",
+				      guest->name, why, VP_RETRY_S,
+				      vp_guest_retry_longest_s(watch->sampled)));
 }
 
 static void report_found_again(struct vp_guest_watch *watch, struct guest *guest)
@@ -162,12 +150,14 @@ static void guest_watch_report_missing(struct vp_guest_watch *watch, struct gues
 		guest->reported_missing = true;
 		vp_vec_push(watch->notices, vp_format("VM '%s': %s", guest->name, why));
 	}
-	if (guest->reported_missing || guest->tries < guest->quiet_tries || !vmm_runs(watch, guest))
+	if (guest->reported_missing || guest->retry.tries < guest->quiet_tries ||
+	    !vmm_runs(watch, guest))
 		return;
 	guest->reported_missing = true;
 	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel has not been found, guest "
-					      "memory is not read: %s; searching every %d to %d s",
-					      guest->name, why, RETRY_S, LONGEST_RETRY_S));
+					      "memory is not read: %s; searching every %d to %u s",
+					      guest->name, why, VP_RETRY_S,
+					      vp_guest_retry_longest_s(watch->sampled)));
 }
 
 static void report_searching(struct vp_guest_watch *watch, struct guest *guest)
@@ -217,7 +207,12 @@ void vp_guest_drop_results(struct vp_guest_watch *watch, struct guest *guest,
 {
 	bool was_found = guest->state == GUEST_READY || guest->state == GUEST_CHECKING ||
 			 guest->state == GUEST_LEAVING;
+	uint64_t now = vp_clock_monotonic();
 
+	if (was_found)
+		guest->retry = (struct vp_guest_retry){.failed = now};
+	else
+		vp_guest_retry_fail(&guest->retry, now);
 	if (was_found && !guest->lost_at)
 		send_lost(watch, guest, vp_error_message(error));
 	else if (!was_found && !guest->lost_at)
@@ -228,7 +223,7 @@ void vp_guest_drop_results(struct vp_guest_watch *watch, struct guest *guest,
 	guest->problem = vp_strdup(vp_error_message(error));
 	vp_error_free(error);
 	guest->state = GUEST_LOST;
-	guest->next = vp_clock_monotonic() + retry_s(guest) * SECOND;
+	watch->any_lost = true;
 }
 
 /* A scan starts at the kernel's last known address. */
@@ -276,7 +271,6 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 {
 	struct vp_error *error = start_reader(watch, guest);
 
-	guest->tries++;
 	if (error)
 		vp_guest_drop_results(watch, guest, error);
 }
@@ -383,7 +377,7 @@ static struct vp_error *guest_watch_take_finding(struct vp_guest_watch *watch, s
 		VP_TRY(guest_watch_identify(watch, guest));
 	keep_pack(watch, &guest->finding);
 	remember_address(watch, guest);
-	guest->tries = 0;
+	guest->retry = (struct vp_guest_retry){0};
 	if (guest->lost_at)
 		report_found_again(watch, guest);
 	else if (guest->reported_missing)
@@ -757,10 +751,29 @@ bool vp_guest_watch_has_runtimes(const struct vp_guest_watch *watch)
 	return false;
 }
 
+static bool is_to_search(const struct vp_guest_watch *watch, const struct guest *guest,
+			 uint64_t now)
+{
+	return guest->state == GUEST_LOST && !guest->is_protected &&
+	       vp_guest_retry_is_due(&guest->retry, watch->sampled, now) && vmm_runs(watch, guest);
+}
+
+void vp_guest_watch_note_kernel(struct vp_guest_watch *watch, uint32_t vm, uint64_t ip)
+{
+	watch->sampled = true;
+	if (!watch->any_lost) /* as for most samples */
+		return;
+	struct guest *guest = vp_guest_of(watch, vm);
+
+	if (guest && guest->state == GUEST_LOST)
+		vp_guest_retry_note(&guest->retry, ip);
+}
+
 void vp_guest_watch_step(struct vp_guest_watch *watch)
 {
 	uint64_t now = vp_clock_monotonic();
 
+	watch->any_lost = false;
 	vp_vec_each (&watch->guests, guest) {
 		bool due = now >= guest->next;
 		send_hits(guest);
@@ -770,9 +783,9 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 			vp_guest_poll(watch, guest, 0);
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			guest_watch_check(watch, guest);
-		else if (guest->state == GUEST_LOST && due && !guest->is_protected &&
-			 vmm_runs(watch, guest))
+		else if (is_to_search(watch, guest, now))
 			try_start(watch, guest);
+		watch->any_lost |= guest->state == GUEST_LOST;
 	}
 	guest_watch_reread_processes(watch, now);
 }

@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_hits.h"
+#include "collect/guests/guest_retry.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
 #include "collect/guests/pack_cache.h"
@@ -33,20 +34,20 @@ struct guest {
 	int last_text; /* the map written when the reader was lost; -1: none */
 	struct vp_guest_finding finding;
 	struct vp_guest_state memory;
-	uint64_t nowhere;      /* tasks outside all slots at the last refresh of the slots */
-	uint64_t asked, next;  /* time of the last request; time of the next one */
-	uint64_t busy_since;   /* since then, the reader accepts no requests; 0: it does */
-	uint64_t lost_at;      /* time at which the kernel was lost; 0: not lost */
-	uint64_t lost_ns;      /* total time without the kernel … */
-	char *lost_why;        /* … and the last reason */
-	unsigned tries;        /* attempts since the kernel was last known */
-	bool is_protected;     /* its memory is protected from the host: no retries */
-	bool ended;            /* the VM ended: its map is read once more, then nothing */
-	bool put_away;         /* its map was moved to the recording */
-	uint64_t added;        /* start of the search for its kernel */
-	unsigned quiet_tries;  /* number of failures before a warning */
-	bool reported_missing; /* the warning was given */
-	bool searching;        /* a scan for the kernel is in progress: bytes done, and in total */
+	uint64_t nowhere;            /* tasks outside all slots at the last refresh of the slots */
+	uint64_t asked, next;        /* time of the last request; time of the next one */
+	uint64_t busy_since;         /* since then, the reader accepts no requests; 0: it does */
+	uint64_t lost_at;            /* time at which the kernel was lost; 0: not lost */
+	uint64_t lost_ns;            /* total time without the kernel … */
+	char *lost_why;              /* … and the last reason */
+	struct vp_guest_retry retry; /* of a lost guest */
+	bool is_protected;           /* its memory is protected from the host: no retries */
+	bool ended;                  /* the VM ended: its map is read once more, then nothing */
+	bool put_away;               /* its map was moved to the recording */
+	uint64_t added;              /* start of the search for its kernel */
+	unsigned quiet_tries;        /* number of failures before a warning */
+	bool reported_missing;       /* the warning was given */
+	bool searching; /* a scan for the kernel is in progress: bytes done, and in total */
 	uint64_t searched, to_search;
 	uint64_t banner_gpa; /* where the last scan found its kernel; 0: unknown */
 	bool unwinding;      /* stacks of the current request */
@@ -78,6 +79,8 @@ struct vp_guest_watch {
 	bool symbols;          /* write symbols to symbol maps */
 	vp_pack_texts packs;
 	VP_VEC(struct guest) guests;
+	bool sampled;       /* samples of guests are taken */
+	bool any_lost;      /* a guest may be in GUEST_LOST */
 	size_t n_runtimes;  /* upper bound of the number of followed processes; 0 is exact */
 	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
 	VP_VEC(struct vp_seen_lately) lately;
