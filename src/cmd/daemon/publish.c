@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The documents that vperfd serves, and vperfd's own cost. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/vec.h"
 #include "cmd/daemon/vperfd.h"
 #include "daemon/hour_page.h"
+#include "daemon/process_cost.h"
 #include "export/export_metrics.h"
 #include "serve/http_document.h"
 #include "serve/http_server.h"
@@ -87,50 +87,24 @@ static uint64_t usage_ns(int who)
 	       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * 1000;
 }
 
-struct cost {
-	uint64_t cpu_ns, memory;
-};
-
-/* Adds the cost of a running process. */
-static void add_process(pid_t process, struct cost *cost)
+/* The cost of vperfd and its child processes, of CPU time also that of theirs. Ticks are rounded
+ * down, so the sum must be kept from decreasing. */
+static struct vp_process_cost total_cost(struct vperfd *daemon)
 {
-	unsigned long user = 0, system = 0, resident = 0;
-	char text[1024];
+	struct vp_process_cost own = {0},
+			       cost = {usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN), 0};
 
-	if (!process)
-		return;
-	VP_AUTO_FREE char *path = vp_format("/proc/%d/stat", (int)process);
-	VP_AUTO_FCLOSE FILE *file = fopen(path, "re");
-	size_t size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-	text[size] = 0;
-	/* The process name, in parentheses, may contain any characters. */
-	const char *fields = strrchr(text, ')');
-	if (!fields || sscanf(fields,
-			      ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d "
-			      "%*d %*d %*d %*u %*u %lu",
-			      &user, &system, &resident) != 3)
-		return;
-	cost->cpu_ns += (user + system) * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK));
-	cost->memory += resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* The cost of vperfd and its child processes. Ticks are rounded down, so the sum must be kept from
- * decreasing. */
-static struct cost total_cost(struct vperfd *daemon)
-{
-	struct cost own = {0}, cost = {usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN), 0};
-
-	add_process(getpid(), &own);
+	vp_process_cost_add(getpid(), &own);
 	cost.memory = own.memory;
-	add_process(daemon->rotation.open.process, &cost);
-	add_process(daemon->rotation.next.process, &cost);
+	vp_process_cost_add(daemon->rotation.open.process, &cost);
+	vp_process_cost_add(daemon->rotation.next.process, &cost);
 	vp_vec_each (&daemon->rotation.ending, recorder)
-		add_process(recorder->process, &cost);
-	add_process(daemon->flight.process, &cost);
-	add_process(daemon->samples.process, &cost);
-	add_process(daemon->snapshot.process, &cost);
-	add_process(daemon->pushes.process, &cost);
-	add_process(vp_http_server_process(daemon->server), &cost);
+		vp_process_cost_add(recorder->process, &cost);
+	vp_process_cost_add(daemon->flight.process, &cost);
+	vp_process_cost_add(daemon->samples.process, &cost);
+	vp_process_cost_add(daemon->snapshot.process, &cost);
+	vp_process_cost_add(daemon->pushes.process, &cost);
+	vp_process_cost_add(vp_http_server_process(daemon->server), &cost);
 	if (cost.cpu_ns > daemon->cpu_ns)
 		daemon->cpu_ns = cost.cpu_ns;
 	cost.cpu_ns = daemon->cpu_ns;
@@ -219,7 +193,7 @@ struct vp_error *vperfd_publish(struct vperfd *daemon)
 					       .spool_dropped = daemon->spool_dropped,
 					       .findings = findings.at,
 					       .n_findings = findings.count};
-	struct cost cost = total_cost(daemon);
+	struct vp_process_cost cost = total_cost(daemon);
 	const struct vp_metrics_self self = {.cpu_ns = cost.cpu_ns,
 					     .memory = cost.memory,
 					     .realtime_ns = vp_clock_read().realtime,
