@@ -426,6 +426,44 @@ static void test_events_refused(void **state)
 		free(made_of("", texts[i][0], texts[i][1], 0));
 }
 
+#define REFUSING "test_tracepoints.refusing"
+
+/* The error of a definition whose event the kernel refuses; `log`: its list of errors, or NULL. */
+static void expect_refused(const char *definition, const char *log, const char *said)
+{
+	struct vp_dynamic_events *events = vp_dynamic_events_new(REFUSING, "/dev/null");
+	char *name = NULL, *shown = NULL;
+
+	if (log)
+		temporary_file(REFUSING "/error_log", log, strlen(log));
+	else
+		remove(REFUSING "/error_log");
+	expect_error(vp_dynamic_events_add(events, definition, &name, &shown), said);
+	vp_dynamic_events_free(events);
+}
+
+/* The kernel says in tracefs what it has against a line: the last one of this process is ours. */
+static void test_refused_by_kernel(void **state)
+{
+	const char *definition = "uprobe:/proc/self/exe:mine=main";
+	VP_AUTO_FREE char *ours = vp_format(
+	    "[ 1.0] trace_uprobe: error: Too old\n  Command: p:vperf_%d/mine /x:0x1\n"
+	    "[ 2.0] trace_uprobe: error: Invalid \033offset\n  Command: p:vperf_%d/mine /x:0x1\n"
+	    "[ 3.0] trace_kprobe: error: Another one\n  Command: p:vperf_1/mine f\n",
+	    (int)getpid(), (int)getpid());
+
+	mkdir(REFUSING, 0755);
+	remove(REFUSING "/uprobe_events");
+	expect_refused(definition, NULL,
+		       "this kernel has no user probes (is tracefs mounted at '" REFUSING "'?)");
+	assert_int_equal(symlink("/dev/full", REFUSING "/uprobe_events"), 0);
+	expect_refused(definition, NULL, "rejected by the kernel: No space left");
+	expect_refused(definition, "", "rejected by the kernel: No space left");
+	expect_refused(definition, ours, "rejected by the kernel: Invalid ?offset");
+	expect_refused(definition, "[ 3.0] trace_uprobe: error: Why\n  Command: p:vperf_1/mine f\n",
+		       "rejected by the kernel: No space left");
+}
+
 static void test_fields_of_probes(void **state)
 {
 	struct parsed parsed;
@@ -459,6 +497,7 @@ int main(void)
 	    cmocka_unit_test(test_functions_of_kernel),
 	    cmocka_unit_test(test_events_made_and_removed),
 	    cmocka_unit_test(test_events_refused),
+	    cmocka_unit_test(test_refused_by_kernel),
 	    cmocka_unit_test(test_fields_of_probes),
 	};
 
