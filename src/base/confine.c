@@ -391,9 +391,9 @@ struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file
 										: NULL);
 }
 
-struct vp_error *vp_confine_to_serving(int *fd)
+struct vp_error *vp_confine_to_serving(int *fds, size_t count)
 {
-	if (!keep_descriptors(fd, 1))
+	if (!keep_descriptors(fds, count))
 		return confined(no_descriptors);
 	if (!limit_resources(VP_CONFINED_MEMORY, 0))
 		return confined(no_limits);

@@ -31,9 +31,9 @@ struct vp_error *vp_confine_to_passing(int *fds, size_t count, unsigned long req
 /* Confines a process that has to find files by itself: it may open any file for reading and write
  * to `fds`. Other system calls fail. */
 struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t max_file) VP_MUST_CHECK;
-/* Confines a server of the listening socket `fd`: as vp_confine(), and it may accept connections,
+/* Confines a server of listening sockets `fds`: as vp_confine(), and it may accept connections,
  * receive and send. */
-struct vp_error *vp_confine_to_serving(int *fd) VP_MUST_CHECK;
+struct vp_error *vp_confine_to_serving(int *fds, size_t count) VP_MUST_CHECK;
 /*
  * Confines a client of servers: as vp_confine(), and it may connect, use threads (for the
  * resolver), and open world-readable files for reading. `fd`: where the process sends the response.

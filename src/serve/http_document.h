@@ -10,10 +10,13 @@ enum {
 	VP_HTTP_REQUEST_SECONDS = 30
 };
 
-/* Limits of a connection, seconds. */
+/* Limits of a connection, seconds, and of the age of what it receives. */
 struct vp_http_limits {
 	unsigned idle;    /* without receiving a byte */
 	unsigned request; /* for one request and its reply, regardless of progress */
+	/* Milliseconds. An older document is asked for (vp_http_server_next_ask()) when a client
+	 * requests it; 0: never. */
+	unsigned fresh_ms;
 };
 
 /* A document; one with `accept` is sent to clients whose Accept header contains it. */

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
+
 /* Each document has two buffers: the writer fills the one that is not the latest. */
 struct page {
 	_Atomic uint64_t version; /* finished versions; the latest is in buffer version % 2 */
+	_Atomic uint64_t written; /* time of the latest version */
 	size_t sizes[2];
 };
 
@@ -60,7 +63,13 @@ bool vp_http_page_write(struct vp_http_pages *pages, size_t number, const void *
 	memcpy(page_at(pages, number, next), bytes, size);
 	page->sizes[next % 2] = size;
 	atomic_store(&page->version, next);
+	atomic_store(&page->written, vp_clock_monotonic());
 	return true;
+}
+
+uint64_t vp_http_page_written(const struct vp_http_pages *pages, size_t number)
+{
+	return atomic_load(&pages->pages[number].written);
 }
 
 /* Repeats the copy if the writer may have overwritten it, which takes two writes in the

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buffer.h"
 
@@ -16,6 +17,8 @@ void vp_http_pages_free(struct vp_http_pages *pages);
 size_t vp_http_pages_count(const struct vp_http_pages *pages);
 /* False: too large. */
 bool vp_http_page_write(struct vp_http_pages *pages, size_t number, const void *bytes, size_t size);
+/* CLOCK_MONOTONIC of the latest write, ns; 0: none yet. */
+uint64_t vp_http_page_written(const struct vp_http_pages *pages, size_t number);
 /* Appends the latest complete contents of the document; false: none yet. */
 bool vp_http_page_read(const struct vp_http_pages *pages, size_t number, struct vp_buffer *ret);
 

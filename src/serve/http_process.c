@@ -11,12 +11,19 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/confine.h"
+#include "base/io.h"
 #include "base/macros.h"
 #include "serve/http_access.h"
 
+enum {
+	FRESH_WAIT_MS = 500, /* longest wait for a document that was asked for … */
+	IMPATIENT_S = 5,     /* … and time without such waits after one was in vain */
+	FRESH_STEP_US = 500,
+};
 enum { ROUND_MS = 1000, MEMORY_PER_CONNECTION = 16384, TLS_OPTIONS = 5 };
 
 #define SECOND 1000000000ULL
+#define MS 1000000ULL
 
 /* A connection, and the start time of its request. */
 struct client {
@@ -28,6 +35,8 @@ struct vp_http_serving {
 	const struct vp_http_document *documents;
 	const struct vp_http_pages *pages;
 	struct vp_http_limits limits;
+	int asks;                 /* where to ask for documents; -1: nowhere */
+	uint64_t impatient_until; /* the writer did not answer in time */
 	struct vp_http_access access;
 	struct MHD_Daemon *daemon;
 	struct client clients[VP_HTTP_CONNECTIONS];
@@ -89,6 +98,27 @@ static size_t choose_document(const struct vp_http_serving *serving, const char 
 	return chosen;
 }
 
+/* Asks for a document that is too old, and waits for it. Other clients wait meanwhile: that is once
+ * in a while, since a document is then fresh. */
+static void refresh(struct vp_http_serving *serving, size_t number)
+{
+	uint64_t now = vp_clock_monotonic(), end = now + FRESH_WAIT_MS * MS;
+	uint64_t written = vp_http_page_written(serving->pages, number);
+	unsigned char ask = (unsigned char)number;
+
+	if (serving->asks < 0 || !serving->limits.fresh_ms || now < serving->impatient_until ||
+	    now < written + serving->limits.fresh_ms * MS ||
+	    vp_send(serving->asks, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(ask))
+		return;
+	while (vp_http_page_written(serving->pages, number) == written) {
+		if (vp_clock_monotonic() > end) {
+			serving->impatient_until = end + IMPATIENT_S * SECOND;
+			return;
+		}
+		vp_sleep_us(FRESH_STEP_US);
+	}
+}
+
 static enum MHD_Result handle_request(void *context, struct MHD_Connection *connection,
 				      const char *url, const char *method, const char *version,
 				      const char *upload, size_t *upload_size, void **own)
@@ -108,6 +138,7 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
 	size_t number = choose_document(serving, url, accept);
 	if (number == vp_http_pages_count(serving->pages))
 		return answer_text(connection, MHD_HTTP_NOT_FOUND, "not found\n");
+	refresh(serving, number);
 	if (!vp_http_page_read(serving->pages, number, &bytes))
 		return answer_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 				   "not yet: the first interval has not ended\n");
@@ -181,7 +212,8 @@ static void set_tls(const struct vp_web_config *web, struct MHD_OptionItem optio
 	options[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 }
 
-struct vp_http_serving *vp_http_serving_start(int fd, const struct vp_http_document *documents,
+struct vp_http_serving *vp_http_serving_start(int fd, int asks,
+					      const struct vp_http_document *documents,
 					      const struct vp_http_pages *pages,
 					      const struct vp_http_limits *limits,
 					      const struct vp_web_config *web)
@@ -198,6 +230,7 @@ struct vp_http_serving *vp_http_serving_start(int fd, const struct vp_http_docum
 		flags |= MHD_USE_TLS;
 	serving->access = (struct vp_http_access){.config = web};
 
+	serving->asks = asks;
 	serving->documents = documents;
 	serving->pages = pages;
 	serving->limits = *limits;
@@ -230,18 +263,21 @@ bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds)
 	return ret;
 }
 
-void vp_http_process(int fd, const struct vp_http_document *documents,
+void vp_http_process(int fd, int asks, const struct vp_http_document *documents,
 		     const struct vp_http_pages *pages, const struct vp_http_limits *limits,
 		     const struct vp_web_config *web)
 {
 	static const int caught[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
 
+	int fds[] = {fd, asks};
+
 	/* Handlers of the process that started this one. */
 	for (size_t i = 0; i < VP_ARRAY_SIZE(caught); i++)
 		signal(caught[i], SIG_DFL);
-	if (vp_confine_to_serving(&fd))
+	if (vp_confine_to_serving(fds, VP_ARRAY_SIZE(fds)))
 		_exit(1);
-	struct vp_http_serving *serving = vp_http_serving_start(fd, documents, pages, limits, web);
+	struct vp_http_serving *serving =
+	    vp_http_serving_start(fds[0], fds[1], documents, pages, limits, web);
 	while (serving && vp_http_serving_step(serving, ROUND_MS))
 		;
 	_exit(1);

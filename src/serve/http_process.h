@@ -12,10 +12,12 @@
 
 struct vp_http_serving;
 
-/* Serves clients of the listening socket `fd`; -1: only those of vp_http_serving_add(). `web`: TLS
- * and users, or NULL. NULL: libmicrohttpd cannot start, or the certificate and the key are not
- * valid. */
-struct vp_http_serving *vp_http_serving_start(int fd, const struct vp_http_document *documents,
+/* Serves clients of the listening socket `fd`; -1: only those of vp_http_serving_add(). `asks`: a
+ * socket for the numbers of documents that are older than the limit; -1: none. `web`: TLS and
+ * users, or NULL. NULL: libmicrohttpd cannot start, or the certificate and the key are not valid.
+ */
+struct vp_http_serving *vp_http_serving_start(int fd, int asks,
+					      const struct vp_http_document *documents,
 					      const struct vp_http_pages *pages,
 					      const struct vp_http_limits *limits,
 					      const struct vp_web_config *web);
@@ -26,7 +28,7 @@ bool vp_http_serving_add(struct vp_http_serving *serving, int fd, const struct s
 bool vp_http_serving_step(struct vp_http_serving *serving, int milliseconds);
 
 /* Confines this process and serves the documents on the listening socket until it is killed. */
-void vp_http_process(int fd, const struct vp_http_document *documents,
+void vp_http_process(int fd, int asks, const struct vp_http_document *documents,
 		     const struct vp_http_pages *pages, const struct vp_http_limits *limits,
 		     const struct vp_web_config *web) __attribute__((noreturn));
 

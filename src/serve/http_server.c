@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "serve/http_pages.h"
 #include "serve/http_process.h"
@@ -26,6 +27,9 @@ struct vp_http_server {
 	struct vp_http_document *documents;
 	struct vp_http_limits limits;
 	struct vp_http_pages *pages;
+	size_t count;      /* documents */
+	uint64_t *written; /* times of their latest versions */
+	int asks[2];       /* ends of this process and of the other one; -1: none */
 	char address[ADDRESS_SIZE];
 };
 
@@ -95,7 +99,8 @@ static struct vp_error *start_process(struct vp_http_server *server,
 {
 	server->process = fork();
 	if (!server->process)
-		vp_http_process(server->fd, server->documents, server->pages, &server->limits, web);
+		vp_http_process(server->fd, server->asks[1], server->documents, server->pages,
+				&server->limits, web);
 	return server->process > 0 ? NULL : vp_error_errno(errno, cannot_start);
 }
 
@@ -108,12 +113,19 @@ static void stop_process(struct vp_http_server *server)
 	server->process = 0;
 }
 
+static bool open_asks(struct vp_http_server *server)
+{
+	return !server->limits.fresh_ms ||
+	       !socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, server->asks);
+}
+
 struct vp_error *vp_http_server_start(const char *address, const struct vp_http_document *documents,
 				      size_t count, size_t room,
 				      const struct vp_http_limits *limits,
 				      const struct vp_web_config *web, struct vp_http_server **ret)
 {
-	static const struct vp_http_limits usual = {VP_HTTP_IDLE_SECONDS, VP_HTTP_REQUEST_SECONDS};
+	static const struct vp_http_limits usual = {VP_HTTP_IDLE_SECONDS, VP_HTTP_REQUEST_SECONDS,
+						    0};
 	int fd = -1;
 
 	VP_TRY(http_listen(address, &fd));
@@ -122,10 +134,15 @@ struct vp_error *vp_http_server_start(const char *address, const struct vp_http_
 	server->documents = vp_realloc_array(NULL, count, sizeof(*documents));
 	memcpy(server->documents, documents, count * sizeof(*documents));
 	server->limits = limits ? *limits : usual;
+	server->count = count;
+	server->written = vp_realloc_array(NULL, count, sizeof(*server->written));
+	memset(server->written, 0, count * sizeof(*server->written));
+	server->asks[0] = server->asks[1] = -1;
 	server->pages = vp_http_pages_make(count, room);
 	name_address(fd, server->address);
-	struct vp_error *error =
-	    server->pages ? start_process(server, web) : vp_error_errno(errno, cannot_start);
+	struct vp_error *error = server->pages && open_asks(server)
+				     ? start_process(server, web)
+				     : vp_error_errno(errno, cannot_start);
 	if (error)
 		vp_http_server_stop(server);
 	else
@@ -154,7 +171,30 @@ pid_t vp_http_server_process(const struct vp_http_server *server)
 bool vp_http_server_put(struct vp_http_server *server, size_t document, const void *bytes,
 			size_t size)
 {
+	server->written[document] = vp_clock_monotonic();
 	return vp_http_page_write(server->pages, document, bytes, size);
+}
+
+int vp_http_server_asks(const struct vp_http_server *server)
+{
+	return server->asks[0];
+}
+
+/* The process that asks has clients: what it asks for more often than the limit is ignored. */
+bool vp_http_server_next_ask(struct vp_http_server *server, size_t *document)
+{
+	unsigned char ask;
+
+	while (server->asks[0] >= 0 &&
+	       recv(server->asks[0], &ask, sizeof(ask), MSG_DONTWAIT) == sizeof(ask)) {
+		if (ask >= server->count ||
+		    vp_clock_monotonic() <
+			server->written[ask] + server->limits.fresh_ms * 1000000ULL)
+			continue;
+		*document = ask;
+		return true;
+	}
+	return false;
 }
 
 bool vp_http_server_has_ended(struct vp_http_server *server)
@@ -169,6 +209,10 @@ void vp_http_server_stop(struct vp_http_server *server)
 		return;
 	stop_process(server);
 	close(server->fd);
+	for (int i = 0; i < 2; i++)
+		if (server->asks[i] >= 0)
+			close(server->asks[i]);
+	free(server->written);
 	free(server->documents);
 	vp_http_pages_free(server->pages);
 	free(server);

@@ -36,6 +36,10 @@ const char *vp_http_server_address(const struct vp_http_server *server);
  * Does not block. */
 bool vp_http_server_put(struct vp_http_server *server, size_t document, const void *bytes,
 			size_t size);
+/* A descriptor that is readable when there may be asks; -1: none, since documents do not age. */
+int vp_http_server_asks(const struct vp_http_server *server);
+/* The next document that a client wants and that is older than the limit; false: none. */
+bool vp_http_server_next_ask(struct vp_http_server *server, size_t *document);
 /* Pid of the process, whose CPU time counts as vperf's. */
 pid_t vp_http_server_process(const struct vp_http_server *server);
 /* Whether the process has exited. */

@@ -37,7 +37,7 @@ static struct vp_http_serving *serving(bool has_user)
 	    !vp_http_page_write(pages, 1, "open\n", 5))
 		abort();
 	both[has_user] =
-	    vp_http_serving_start(-1, documents, pages, &limits, has_user ? &with_user : NULL);
+	    vp_http_serving_start(-1, -1, documents, pages, &limits, has_user ? &with_user : NULL);
 	if (!both[has_user])
 		abort();
 	return both[has_user];

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/macros.h"
 #include "serve/http_pages.h"
@@ -326,13 +328,91 @@ static void test_pages(void **state)
 	vp_http_pages_free(writing.pages);
 }
 
+enum { FRESH_MS = 300 };
+
+struct writer {
+	struct vp_http_server *server;
+	unsigned asks; /* that came */
+	bool stop;
+};
+
+/* Writes documents that are asked for: "1", "2", ... */
+static void *write_asked(void *context)
+{
+	struct writer *writer = context;
+	struct pollfd asks = {.fd = vp_http_server_asks(writer->server), .events = POLLIN};
+	size_t document;
+
+	while (!__atomic_load_n(&writer->stop, __ATOMIC_RELAXED)) {
+		(void)!vp_poll(&asks, 1, 10);
+		while (vp_http_server_next_ask(writer->server, &document)) {
+			VP_AUTO_FREE char *text = vp_format("%u\n", ++writer->asks);
+			vp_http_server_put(writer->server, document, text, strlen(text));
+		}
+	}
+	return NULL;
+}
+
+static void expect_document(const struct vp_http_server *server, const char *end)
+{
+	struct vp_buffer got = {0};
+
+	ask(server, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", &got);
+	const char *text = vp_buffer_text(&got);
+	assert_true(strlen(text) > strlen(end));
+	assert_string_equal(text + strlen(text) - strlen(end), end);
+	vp_buffer_deinit(&got);
+}
+
+/* A client gets a document that was written for it, unless that of another one is fresh; and the
+ * last one, at most half a second later, from a writer that is stuck. */
+static void test_documents_on_request(void **state)
+{
+	const struct vp_http_limits limits = {10, 30, FRESH_MS};
+	struct writer writer = {.server = start_with(&limits)};
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, write_asked, &writer), 0);
+	expect_document(writer.server, "\r\n\r\n1\n");
+	expect_document(writer.server, "\r\n\r\n1\n");
+	usleep((FRESH_MS + 10) * 1000);
+	expect_document(writer.server, "\r\n\r\n2\n");
+	__atomic_store_n(&writer.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_int_equal(writer.asks, 2);
+	usleep((FRESH_MS + 10) * 1000);
+	uint64_t before = vp_clock_monotonic();
+	expect_document(writer.server, "\r\n\r\n2\n");
+	uint64_t waited = vp_clock_monotonic() - before;
+	assert_true(waited > 400000000);
+	expect_document(writer.server, "\r\n\r\n2\n");
+	assert_true(vp_clock_monotonic() - before - waited < 400000000);
+	vp_http_server_stop(writer.server);
+}
+
+/* Documents without a limit of age are never asked for. */
+static void test_documents_without_limit(void **state)
+{
+	struct vp_http_server *server = start();
+	size_t document;
+
+	assert_int_equal(vp_http_server_asks(server), -1);
+	assert_false(vp_http_server_next_ask(server, &document));
+	vp_http_server_stop(server);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_requests),     cmocka_unit_test(test_hostile_clients),
-	    cmocka_unit_test(test_addresses),    cmocka_unit_test(test_room),
-	    cmocka_unit_test(test_pages),        cmocka_unit_test(test_per_address),
-	    cmocka_unit_test(test_slow_clients), cmocka_unit_test(test_huge_requests)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_documents_on_request),
+					   cmocka_unit_test(test_documents_without_limit),
+					   cmocka_unit_test(test_requests),
+					   cmocka_unit_test(test_hostile_clients),
+					   cmocka_unit_test(test_addresses),
+					   cmocka_unit_test(test_room),
+					   cmocka_unit_test(test_pages),
+					   cmocka_unit_test(test_per_address),
+					   cmocka_unit_test(test_slow_clients),
+					   cmocka_unit_test(test_huge_requests)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

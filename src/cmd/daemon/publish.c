@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The documents that vperfd serves, and vperfd's own cost. */
+#include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/io.h"
 #include "base/macros.h"
 #include "base/vec.h"
 #include "cmd/daemon/vperfd.h"
@@ -25,8 +27,9 @@
 enum { DOCUMENT_ROOM = 64 << 20 };
 /* The two formats of /metrics, in the order of enum vp_metrics_format, and the last hour. */
 enum { PAGE = VP_METRICS_FORMATS, PAGE_JSON, DOCUMENTS };
-/* Seconds between two updates of the last hour. */
-enum { PAGE_S = 5 };
+/* Documents are written when a client wants them. Accounting is read once a second, so newer ones
+ * than that have nothing new. */
+enum { FRESH_MS = 500 };
 /* Least seconds between two starts of the process that serves HTTP. */
 enum { SERVE_RETRY_S = 10 };
 
@@ -47,12 +50,16 @@ struct vp_error *vperfd_serve(struct vperfd *daemon)
 	    [PAGE] = {"/", "text/html; charset=utf-8", NULL},
 	    [PAGE_JSON] = {"/hour.json", "application/json", NULL}};
 
+	static const struct vp_http_limits limits = {VP_HTTP_IDLE_SECONDS, VP_HTTP_REQUEST_SECONDS,
+						     FRESH_MS};
+
 	if (!strcmp(daemon->config.listen, "off"))
 		return NULL;
 	struct vp_web_config web;
 	VP_TRY(read_web_config(daemon, &web));
-	struct vp_error *error = vp_http_server_start(daemon->config.listen, documents, DOCUMENTS,
-						      DOCUMENT_ROOM, NULL, &web, &daemon->server);
+	struct vp_error *error =
+	    vp_http_server_start(daemon->config.listen, documents, DOCUMENTS, DOCUMENT_ROOM,
+				 &limits, &web, &daemon->server);
 	bool tls = web.certificate.text != NULL;
 	vp_web_config_deinit(&web);
 	VP_TRY(error);
@@ -138,16 +145,13 @@ static const char *open_recording(const struct vperfd *daemon)
 }
 
 /* A page that does not fit is not replaced. */
-static void publish_page(struct vperfd *daemon, uint64_t now)
+static void publish_page(struct vperfd *daemon)
 {
 	char host[256] = "";
 	vp_kept_findings findings = {0};
 	uint64_t bad;
 	struct vp_buffer html = {0}, json = {0};
 
-	if (now < daemon->page_at)
-		return;
-	daemon->page_at = now + PAGE_S * 1000000000ULL;
 	gethostname(host, sizeof(host) - 1);
 	VP_AUTO_ERROR struct vp_error *error =
 	    vp_kept_findings_read(daemon->config.directory, &findings, &bad);
@@ -168,16 +172,12 @@ static void publish_page(struct vperfd *daemon, uint64_t now)
 	vp_kept_findings_deinit(&findings);
 }
 
-struct vp_error *vperfd_publish(struct vperfd *daemon)
+static struct vp_error *publish_metrics(struct vperfd *daemon, enum vp_metrics_format format)
 {
 	VP_VEC(struct vp_metrics_finding) findings = {0};
 	struct vp_error *error = NULL;
-	uint64_t now = vp_clock_monotonic();
+	struct vp_buffer text = {0};
 
-	if (!daemon->server)
-		return NULL;
-	VP_TRY(serve_if_ended(daemon, now));
-	publish_page(daemon, now);
 	vp_vec_each (&daemon->held, held)
 		vp_vec_push(&findings, ((struct vp_metrics_finding){held->vm, held->rule,
 								    held->percent / 100}));
@@ -199,14 +199,40 @@ struct vp_error *vperfd_publish(struct vperfd *daemon)
 					     .realtime_ns = vp_clock_read().realtime,
 					     .accounted_ns = daemon->counters.realtime,
 					     .store = &store};
-	for (int format = 0; !error && format < VP_METRICS_FORMATS; format++) {
-		struct vp_buffer text = {0};
-		vp_export_metrics(&daemon->counters, &daemon->tail.vms, &self, format, &text);
-		if (!vp_http_server_put(daemon->server, (size_t)format, text.bytes, text.size))
-			error = vp_error_new("the metrics of all VMs take more than %d MiB",
-					     DOCUMENT_ROOM >> 20);
-		vp_buffer_deinit(&text);
-	}
+	vp_export_metrics(&daemon->counters, &daemon->tail.vms, &self, format, &text);
+	if (!vp_http_server_put(daemon->server, (size_t)format, text.bytes, text.size))
+		error = vp_error_new("the metrics of all VMs take more than %d MiB",
+				     DOCUMENT_ROOM >> 20);
+	vp_buffer_deinit(&text);
 	vp_vec_deinit(&findings);
 	return error;
+}
+
+struct vp_error *vperfd_publish(struct vperfd *daemon)
+{
+	size_t document;
+
+	if (!daemon->server)
+		return NULL;
+	VP_TRY(serve_if_ended(daemon, vp_clock_monotonic()));
+	while (vp_http_server_next_ask(daemon->server, &document))
+		if (document >= PAGE)
+			publish_page(daemon);
+		else
+			VP_TRY(publish_metrics(daemon, (enum vp_metrics_format)document));
+	return NULL;
+}
+
+struct vp_error *vperfd_serve_until(struct vperfd *daemon, uint64_t time)
+{
+	struct pollfd asks = {.fd = daemon->server ? vp_http_server_asks(daemon->server) : -1,
+			      .events = POLLIN};
+
+	for (uint64_t now; (now = vp_clock_monotonic()) < time;) {
+		int timeout_ms = (int)((time - now + 999999) / 1000000);
+		if (vp_poll_or_signal(&asks, 1, timeout_ms) <= 0)
+			return NULL;
+		VP_TRY(vperfd_publish(daemon));
+	}
+	return NULL;
 }

@@ -51,7 +51,6 @@ struct vperfd {
 	uint64_t counted_at; /* time of the latest records of vCPUs */
 	struct vp_account_counters counters;
 	struct vp_hour hour;
-	uint64_t page_at;  /* time of the next update of the page */
 	uint64_t rules_at; /* time of the next evaluation */
 	vp_held_rules held;
 	vp_fired_rules fired;
@@ -90,7 +89,10 @@ void vperfd_closed_end(struct vperfd *daemon);
 struct vp_error *vperfd_serve(struct vperfd *daemon) VP_MUST_CHECK;
 /* Reads TLS and users again; an invalid configuration changes nothing. */
 struct vp_error *vperfd_serve_again(struct vperfd *daemon) VP_MUST_CHECK;
+/* Writes the documents that clients wait for. */
 struct vp_error *vperfd_publish(struct vperfd *daemon) VP_MUST_CHECK;
+/* Does so until that time, or until a signal. */
+struct vp_error *vperfd_serve_until(struct vperfd *daemon, uint64_t time) VP_MUST_CHECK;
 
 /* vperfd_main.c: prints a sentence, cleaned. */
 void vperfd_say(const char *sentence);

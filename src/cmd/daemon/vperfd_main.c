@@ -265,14 +265,15 @@ static struct vp_error *run(struct vperfd *daemon)
 	vperfd_watch_begin(daemon, vp_clock_monotonic());
 	vperfd_closed_begin(daemon);
 	while (!stop_wanted && !error) {
+		uint64_t next = vp_clock_monotonic() + STEP_MS * 1000000ULL;
 		if (reload_wanted)
 			error = reload(daemon);
 		step(daemon);
 		if (!error)
 			error = vperfd_publish(daemon);
 		report_ready(daemon, &is_ready);
-		if (!stop_wanted && !reload_wanted)
-			(void)!vp_poll_or_signal(NULL, 0, STEP_MS);
+		if (!error && !stop_wanted && !reload_wanted)
+			error = vperfd_serve_until(daemon, next);
 	}
 	vp_notify("STOPPING=1");
 	uint64_t stopped = vp_clock_monotonic();
