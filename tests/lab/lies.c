@@ -187,7 +187,7 @@ static bool header_at(const struct subject *subject, Elf64_Ehdr *header, uint64_
 				       &page))
 			return false;
 	mapping = (page - memmap) / subject->kernel->pack.page_size_of;
-	*va = view->direct_map + (mapping << 12);
+	*va = view->direct_map + (mapping << view->paging.page_bits);
 	return page >= memmap;
 }
 

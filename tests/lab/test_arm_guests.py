@@ -2,6 +2,7 @@
 """Guests of 64-bit Arm hosts: switches of their threads, exits by process and function, critical paths, findings."""
 import json
 import re
+from urllib.parse import unquote
 
 import test_counters
 import test_trace
@@ -61,6 +62,27 @@ def exits(run, claims):
                  f"the host's task, which had the pCPU for 2 s, is the first finding: {first}")
 
 
+# Its kernel's symbol table has functions only, so that the list of modules has no symbol.
+MODULES = HOST + """ kernel={host}
+guest g1 vcpus=1 memory=256 truth=no {guest}
+command lab-guest run g1 grep ] /proc/kallsyms; lab-guest run g1 cat /proc/modules
+command vperf record -e cpu-clock --no-agent -o /out/rec --vm g1 -- sleep 3
+"""
+
+
+def modules(run, claims):
+    lines = [line for of in test_counters.outputs(run, "g1").values() for line in of]
+    loaded = {line.split()[0] for line in lines if re.match(r"\S+ \d+ \d+ ", line)}
+    own = {(int(address, 16), name, module) for address, name, module in
+           (found for line in lines for found in re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)\t\[(\S+)\]$", line))}
+    claims.check(len(loaded) > 3 and loaded <= {module for _, _, module in own}, f"the guest's /proc/kallsyms has functions of its modules: {loaded}")
+    words = [line.split(" ") for line in (run.recording() / "guest-g1.maps").read_text().splitlines()]
+    found = {(int(line[1], 16), unquote(line[4]), unquote(line[5])) for line in words
+             if line[0] == "k" and len(line) == 6 and line[3] in "tTwW" and unquote(line[5]) in loaded}
+    claims.check(found == own, f"{len(found & own)} of {len(own)} functions of modules are in the recording, and {len(found - own)} others: "
+                 f"{sorted(own ^ found)[:4]}")
+
+
 CRITICAL = test_trace.CHAIN.replace("host pcpus=1 icount=yes", HOST).replace("vperf record ", "vperf record -e cpu-clock ")
 
 run_of = test_trace.critical_path
@@ -69,4 +91,6 @@ TESTS = []
 QUICK = ()
 FULL = [("64-bit Arm, switches of a guest's threads", SWITCHES, switches),
         ("64-bit Arm, exits of a guest's functions", EXITS, exits),
-        ("64-bit Arm, critical path", CRITICAL, run_of)]
+        ("64-bit Arm, critical path", CRITICAL, run_of),
+        ("64-bit Arm, functions of modules", MODULES.format(host="bookworm", guest=""), modules),
+        ("64-bit Arm, functions of modules, host and guest sid", MODULES.format(host="sid", guest="kernel=sid"), modules)]

@@ -196,16 +196,21 @@ struct opened {
 	struct vp_guest_kernel kernel;
 };
 
-static struct vp_error *open_arm(struct opened *opened)
+static struct vp_error *open_arm_with(struct opened *opened, const vp_kernel_packs *packs)
 {
-	static const vp_kernel_packs none;
-
 	*opened = (struct opened){0};
 	arm_snapshot(&opened->bytes);
 	expect_no_error(
 	    vp_guest_snapshot_init(opened->bytes.bytes, opened->bytes.size, &opened->snapshot));
 	return vp_guest_kernel_find(&opened->snapshot.memory, opened->snapshot.vcpus.at,
-				    opened->snapshot.vcpus.count, &none, 42, &opened->kernel);
+				    opened->snapshot.vcpus.count, packs, 42, &opened->kernel);
+}
+
+static struct vp_error *open_arm(struct opened *opened)
+{
+	static const vp_kernel_packs none;
+
+	return open_arm_with(opened, &none);
 }
 
 static void close_arm(struct opened *opened)
@@ -397,6 +402,84 @@ static void test_nothing_to_find(void **state)
 	close_arm(&opened);
 }
 
+/* A list of modules with these names; the head is in the image, and the modules are not. */
+static void put_modules(uint64_t head, const char *const *names, size_t count)
+{
+	enum { MODULE_SIZE = 128 };
+	const struct vp_kernel_pack *pack = &guest.pack;
+	uint64_t before = BUILT_TEXT + head;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t module = built_object(&guest, MODULE_SIZE, 64);
+		uint64_t link = module + pack->at.module_list;
+		strcpy(built_at(&guest, module + pack->at.module_name), names[i]);
+		built_put64(&guest, module + pack->at.module_kallsyms, module);
+		built_put64(&guest, before, link);
+		built_put64(&guest, link + 8, before);
+		before = link;
+	}
+	built_put64(&guest, before, BUILT_TEXT + head);
+	built_put64(&guest, BUILT_TEXT + head + 8, before);
+}
+
+static void expect_modules(uint32_t expected)
+{
+	struct opened opened;
+
+	expect_no_error(open_arm(&opened));
+	assert_int_equal(opened.kernel.pack.symbol.modules.offset, expected);
+	close_arm(&opened);
+}
+
+/* The list of modules is found without a symbol; no other list is taken for it. */
+static void test_modules(void **state)
+{
+	static const char *const names[] = {"virtio_net", "ext4"}, *const others[] = {"a file"};
+	static const char *const none[] = {""};
+	enum { OTHER = 0x700, EMPTY_NAME = 0x720, LIST = 0x740 };
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(kernels); i++) {
+		make_arm(kernels[i][0], kernels[i][1], true);
+		put_modules(OTHER, others, 1);
+		put_modules(EMPTY_NAME, none, 1);
+		expect_modules(VP_PACK_NONE);
+		put_modules(LIST, names, 2);
+		expect_modules(LIST);
+	}
+	/* Lists that do not come back to their heads. */
+	uint64_t first;
+	memcpy(&first, guest.image + LIST, sizeof(first));
+	built_put64(&guest, first, first);
+	expect_modules(VP_PACK_NONE);
+	put_modules(LIST, names, 2);
+	put64(guest.image + LIST + 8, first);
+	expect_modules(VP_PACK_NONE);
+}
+
+/* A cached pack that was made before the first module was loaded is made anew. */
+static void test_modules_later(void **state)
+{
+	static const char *const names[] = {"virtio_net"};
+	enum { LIST = 0x740 };
+	vp_kernel_packs packs = {0};
+	struct opened opened;
+
+	make_arm(12, 48, true);
+	expect_no_error(open_arm(&opened));
+	assert_null(opened.kernel.lacks);
+	vp_vec_push(&packs, opened.kernel.pack);
+	close_arm(&opened);
+	put_modules(LIST, names, 1);
+	for (unsigned cached = 0; cached < 2; cached++) {
+		expect_no_error(open_arm_with(&opened, &packs));
+		assert_int_equal(opened.kernel.route, cached ? VP_PACK_CACHED : VP_PACK_READ);
+		assert_int_equal(opened.kernel.pack.symbol.modules.offset, LIST);
+		vp_vec_push(&packs, opened.kernel.pack);
+		close_arm(&opened);
+	}
+	vp_vec_deinit(&packs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +494,8 @@ int main(void)
 	    cmocka_unit_test(test_page_sizes),
 	    cmocka_unit_test(test_memmap),
 	    cmocka_unit_test(test_nothing_to_find),
+	    cmocka_unit_test(test_modules),
+	    cmocka_unit_test(test_modules_later),
 	};
 
 	vp_guest_memory_add(&memory, 0, 1ULL << 47, 0);

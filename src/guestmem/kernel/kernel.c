@@ -211,8 +211,10 @@ static void read_members(struct vp_guest_kernel *kernel, const struct vp_buffer 
 	struct vp_error *error = vp_guest_btf_init(image->bytes + start, end - start, &btf);
 	if (!error) {
 		vp_kernel_pack_members(pack, &btf);
-		if (kernel->view.memory->arch == VP_GUEST_ARM64)
+		if (kernel->view.memory->arch == VP_GUEST_ARM64) {
 			vp_guest_places_find_tasks(kernel, image, &btf);
+			vp_guest_places_find_modules(kernel, image);
+		}
 		vp_guest_btf_deinit(&btf);
 	}
 	vp_error_free(error);
@@ -242,6 +244,14 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 	return NULL;
 }
 
+/* Whether the pack has no list of modules: it was made before the first one was loaded, in a kernel
+ * whose symbol table has functions only. */
+static bool is_before_modules(const struct vp_kernel_pack *pack)
+{
+	return pack->symbol.modules.offset == VP_PACK_NONE &&
+	       pack->symbol.init_mm.offset == VP_PACK_NONE && pack->at.module_list != VP_PACK_NONE;
+}
+
 /* Uses the cached pack whose build-id and evidence match the kernel in memory. An incomplete pack
  * is skipped, so that a new one is made. */
 static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *packs)
@@ -254,8 +264,8 @@ static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *pack
 		kernel->text = found.image_va;
 		if (!read_build_id(kernel, pack, &build_id) ||
 		    !vp_build_id_equal(&build_id, &pack->build_id) || !pack->seed ||
-		    vp_kernel_pack_lacks(pack) || !hash_evidence(kernel, pack, &hash) ||
-		    hash != pack->hash)
+		    vp_kernel_pack_lacks(pack) || is_before_modules(pack) ||
+		    !hash_evidence(kernel, pack, &hash) || hash != pack->hash)
 			continue;
 		kernel->pack = *pack;
 		kernel->route = VP_PACK_CACHED;

@@ -16,6 +16,8 @@ enum {
 	LARGEST_BTF = 64 << 20,
 	COMM = 16,
 	PAGE = 4096,
+	MODULE_NAME = 56,
+	MODULE_READS = 1 << 16, /* of list entries; a kernel's image has some hundred lists */
 };
 
 static void put_place(struct vp_pack_symbol *symbol, uint64_t offset)
@@ -195,4 +197,70 @@ void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_
 	for (size_t i = 0; i < VP_ARRAY_SIZE(variables); i++)
 		if (vp_guest_btf_percpu(btf, variables[i].name, &at))
 			put_place(variables[i].symbol, section + at);
+}
+
+static bool is_module_name(const char *name)
+{
+	static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					 "0123456789_-";
+	size_t length = strnlen(name, MODULE_NAME);
+
+	return length && length < MODULE_NAME && strspn(name, characters) == length;
+}
+
+/* Whether the list entry at `link` is a module's. */
+static bool is_module(const struct vp_guest_kernel *kernel, uint64_t link)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const struct vp_guest_view *view = &kernel->view;
+	uint64_t module = link - pack->at.module_list, tables;
+	char name[MODULE_NAME];
+
+	return vp_guest_view_read(view, module + pack->at.module_name, name, sizeof(name)) &&
+	       is_module_name(name) &&
+	       vp_guest_view_u64(view, module + pack->at.module_kallsyms, &tables) && tables >> 63;
+}
+
+/* Whether a list of modules, which is not empty, has its head there: each entry points back to the
+ * one before it. */
+static bool is_list_of_modules(const struct vp_guest_kernel *kernel, uint64_t head,
+			       const uint64_t head_links[2], unsigned *reads)
+{
+	uint64_t at = head_links[0], before = head, links[2];
+
+	for (; at != head && *reads; before = at, at = links[0]) {
+		--*reads;
+		if (!vp_guest_view_read(&kernel->view, at, links, sizeof(links)) ||
+		    links[1] != before || !is_module(kernel, at))
+			return false;
+	}
+	return at == head && before == head_links[1];
+}
+
+/* Whether the value may point to a module, which is not in the image. Code has no such values. */
+static bool may_be_module(const struct vp_guest_kernel *kernel, uint64_t value)
+{
+	const struct vp_guest_view *view = &kernel->view;
+
+	return value % 8 == 0 && value >= -(1ULL << view->paging.va_bits) &&
+	       value - kernel->text >= view->image_size;
+}
+
+void vp_guest_places_find_modules(struct vp_guest_kernel *kernel, const struct vp_buffer *image)
+{
+	struct vp_kernel_pack *pack = &kernel->pack;
+	unsigned reads = MODULE_READS;
+	uint64_t links[2];
+
+	if (!is_unknown(pack->symbol.modules) || pack->at.module_list == VP_PACK_NONE ||
+	    pack->at.module_name == VP_PACK_NONE || pack->at.module_kallsyms == VP_PACK_NONE)
+		return;
+	for (size_t at = 0; at + sizeof(links) <= image->size && reads; at += sizeof(*links)) {
+		memcpy(links, image->bytes + at, sizeof(links));
+		if (!may_be_module(kernel, links[0]) || !may_be_module(kernel, links[1]) ||
+		    !is_list_of_modules(kernel, kernel->text + at, links, &reads))
+			continue;
+		put_place(&pack->symbol.modules, at);
+		return;
+	}
 }

@@ -14,5 +14,7 @@ void vp_guest_places_find(struct vp_kernel_pack *pack, const struct vp_buffer *i
  * page tables, and a view with registers. */
 void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_buffer *image,
 				const struct vp_guest_btf *btf);
+/* Sets the list of modules in the kernel's pack, unless known; an empty list is not found. */
+void vp_guest_places_find_modules(struct vp_guest_kernel *kernel, const struct vp_buffer *image);
 
 #endif

@@ -104,8 +104,9 @@ void vp_guest_modules_write(const struct vp_guest_kernel *kernel, struct vp_maps
 		     pack->at.mod_strtab != VP_PACK_NONE && pack->at.mod_num_symtab != VP_PACK_NONE;
 
 	if (pack->symbol.modules.offset == VP_PACK_NONE)
-		vp_maps_write_note(writer, "functions of modules have no names: the guest's kernel "
-					   "has no symbol 'modules' (CONFIG_KALLSYMS_ALL)");
+		vp_maps_write_note(writer,
+				   "functions of modules have no names: the guest's list of "
+				   "kernel modules was not found (no CONFIG_KALLSYMS_ALL)");
 	else if (!known || !vp_guest_modules_each(kernel, modules_write_module, &writing))
 		vp_maps_write_note(writer,
 				   "the guest's list of kernel modules could only be read in part");
