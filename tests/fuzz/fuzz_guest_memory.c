@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A guest's memory that lies. The first byte chooses: a whole snapshot, from its kernel to its map
- * text; a snapshot whose kernel and pack are true, so that the walkers get to the lies at once; the
- * same, with places that have to be worked out; or a piece of memory alone, as symbol tables, BTF,
- * a kernel pack or a perf map.
+ * text; a snapshot whose kernel and pack are true, so that the walkers get to the lies at once, of
+ * x86 or of 64-bit Arm with each size of pages; the same, with places that have to be worked out;
+ * or a piece of memory alone, as symbol tables, BTF, a kernel pack or a perf map.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../unit/guest_builder.h"
+#include "../unit/arm_guest.h"
 #include "guestmem/kernel/derive.h"
 #include "guestmem/kernel/scan.h"
 #include "guestmem/symbols/dump.h"
@@ -78,25 +78,41 @@ static void try_snapshot(const uint8_t *bytes, size_t size)
 	vp_error_free(error);
 }
 
-/* The bytes are the low memory of the built guest: its tasks, trees and files. */
-static void try_objects(const uint8_t *bytes, size_t size, bool derive)
+/* The first byte of an input that is the low memory of the built guest. */
+enum { OBJECTS = 1, OBJECTS_DERIVE = 2, OBJECTS_ARM = 4, OBJECTS_PAGES = 24 /* 4, 16, 64 KiB */ };
+
+static void build_guest(uint8_t kind, struct vp_buffer *text)
 {
-	static struct guest_builder guest;
+	static const unsigned page_bits[] = {12, 14, 16, 12}, va_bits[] = {48, 47, 48, 48};
+	unsigned pages = (kind & OBJECTS_PAGES) / 8;
+
+	if (kind & OBJECTS_ARM) {
+		make_arm(page_bits[pages], va_bits[pages], true);
+		arm_snapshot(text);
+	} else {
+		built_kernel(&guest, BUILT_NEW);
+		built_snapshot(&guest, text);
+	}
+}
+
+/* The bytes are the low memory of the built guest: its tasks, trees and files. */
+static void try_objects(const uint8_t *bytes, size_t size, uint8_t kind)
+{
 	static const vp_kernel_packs none;
 	struct vp_guest_snapshot snapshot;
 	struct vp_guest_kernel kernel;
 	struct vp_buffer text = {0};
 
-	built_kernel(&guest, BUILT_NEW);
-	built_snapshot(&guest, &text);
+	build_guest(kind, &text);
 	if (vp_guest_snapshot_init(text.bytes, text.size, &snapshot) ||
-	    vp_guest_kernel_find(&snapshot.memory, snapshot.vcpus.at, 1, &none, 1, &kernel))
+	    vp_guest_kernel_find(&snapshot.memory, snapshot.vcpus.at, snapshot.vcpus.count, &none,
+				 1, &kernel))
 		abort();
 	/* The kernel is known; now the memory becomes what the input says. */
 	char *low = text.bytes + text.size - BUILT_LOW;
 	memcpy(low, bytes, size < BUILT_LOW ? size : BUILT_LOW);
 	kernel.view.image_size = BUILT_IMAGE;
-	if (!derive || vp_guest_derive_tasks(&kernel))
+	if (!(kind & OBJECTS_DERIVE) || vp_guest_derive_tasks(&kernel))
 		dump_all(&kernel);
 	vp_guest_kernel_deinit(&kernel);
 	vp_guest_snapshot_deinit(&snapshot);
@@ -158,8 +174,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	if (bytes[0] == 'V')
 		try_snapshot(bytes, size);
-	else if (bytes[0] & 1)
-		try_objects(bytes + 1, size - 1, bytes[0] & 2);
+	else if (bytes[0] & OBJECTS)
+		try_objects(bytes + 1, size - 1, bytes[0]);
 	else
 		try_pieces(bytes + 1, size - 1);
 	return 0;

@@ -43,8 +43,16 @@ int main(int argc, char **argv)
 		struct vp_buffer snapshot = {0};
 		VP_AUTO_FREE char *name = vp_format("arm-%u", page_bits);
 		make_arm(page_bits, page_bits == 14 ? 47 : 48, true);
+		uint64_t mm = built_mm(&guest);
+		built_put64(&guest, mm + guest.pack.at.mm_maple_root,
+			    built_vma(&guest, 0x400000, 0x402000, 1, built_mm(&guest)));
+		built_process(&guest, 7, mm, "prog");
 		arm_snapshot(&snapshot);
 		write_seed(argv[1], name, 0, snapshot.bytes, snapshot.size);
+		/* See fuzz_guest_memory.c for the first byte. */
+		VP_AUTO_FREE char *objects = vp_format("objects-arm-%u", page_bits);
+		write_seed(argv[1], objects, (char)(5 + (page_bits - 12) * 4), guest.low,
+			   guest.free);
 		vp_buffer_deinit(&snapshot);
 	}
 	/* As many tasks as it takes to work out where they have what. */
