@@ -21,7 +21,7 @@ enum {
 /* Time for which a layout is used: code may be replaced. */
 #define CACHE_NS 100000000ULL
 /* Distances from the frame pointer: interpreter_frame_sender_sp_offset and
- * interpreter_frame_method_offset in HotSpot's frame_x86.hpp, JDK 8 to 25. */
+ * interpreter_frame_method_offset in HotSpot's frame_x86.hpp and frame_aarch64.hpp, JDK 8 to 25. */
 #define SENDER_BELOW 8
 #define METHOD_BELOW 24
 
@@ -104,52 +104,105 @@ static bool read_word(const struct vp_java_stack *stack, uint64_t addr, uint64_t
 	return stack->program->read(stack->program->context, addr, ret, sizeof(*ret));
 }
 
-static enum vp_user_step step_to(struct vp_user_registers *now, uint64_t rip, uint64_t rsp,
-				 uint64_t rbp)
+static const struct vp_user_arch *arch_of(const struct vp_java_stack *stack)
 {
-	*now = (struct vp_user_registers){
-	    .known = 1U << VP_DWARF_RIP | 1U << VP_DWARF_RSP | 1U << VP_DWARF_RBP,
-	    .value = {[VP_DWARF_RIP] = rip, [VP_DWARF_RSP] = rsp, [VP_DWARF_RBP] = rbp}};
+	return stack->program->arch;
+}
+
+static bool has_link(const struct vp_java_stack *stack)
+{
+	return arch_of(stack)->link != VP_DWARF_NONE;
+}
+
+static uint64_t fp_of(const struct vp_java_stack *stack, const struct vp_user_registers *now)
+{
+	return now->value[arch_of(stack)->fp];
+}
+
+static uint64_t sp_of(const struct vp_java_stack *stack, const struct vp_user_registers *now)
+{
+	return now->value[arch_of(stack)->sp];
+}
+
+/* Return addresses may have a signature. */
+static enum vp_user_step step_to(const struct vp_java_stack *stack, struct vp_user_registers *now,
+				 uint64_t ip, uint64_t sp, uint64_t fp)
+{
+	const struct vp_user_arch *arch = arch_of(stack);
+
+	*now = (struct vp_user_registers){.known = 1ULL << arch->ip | 1ULL << arch->sp |
+						   1ULL << arch->fp};
+	now->value[arch->ip] = ip & arch->address;
+	now->value[arch->sp] = sp;
+	now->value[arch->fp] = fp;
 	return VP_USER_STEP_DONE;
 }
 
-/* RBP, if any, and the return address are the last words below `end`. */
+/* The frame pointer, if any, and the return address are the last words below `end`. */
 static enum vp_user_step step_at(const struct vp_java_stack *stack, struct vp_user_registers *now,
-				 uint64_t end, bool with_rbp)
+				 uint64_t end, bool with_pointer)
 {
-	uint64_t rip, rbp = now->value[VP_DWARF_RBP];
+	uint64_t ip, fp = fp_of(stack, now);
 
-	if (!read_word(stack, end - WORD, &rip) ||
-	    (with_rbp && !read_word(stack, end - 2UL * WORD, &rbp)))
+	if (!read_word(stack, end - WORD, &ip) ||
+	    (with_pointer && !read_word(stack, end - 2UL * WORD, &fp)))
 		return VP_USER_STEP_FAILED;
-	return step_to(now, rip, end, rbp);
+	return step_to(stack, now, ip, end, fp);
 }
 
-static bool is_return_on_top(const struct vp_java_stack *stack, const struct vp_user_registers *now)
+/* Whether the address is one that code may return to. */
+static bool is_return(const struct vp_java_stack *stack, uint64_t addr)
 {
 	const struct vp_user_program *program = stack->program;
-	uint64_t word;
 
-	return read_word(stack, now->value[VP_DWARF_RSP], &word) && word &&
-	       program->is_code(program->context, word - 1);
+	addr &= arch_of(stack)->address;
+	return addr && program->is_code(program->context, addr - 1);
 }
 
-/* Interpreted frames are found by RBP. They have the caller's stack pointer, which is not right
- * above the frame: the locals are between. */
+/* To the caller of code without a frame, whose return address is on top of the stack, or in the
+ * link register. */
+static enum vp_user_step step_without_frame(const struct vp_java_stack *stack,
+					    struct vp_user_registers *now)
+{
+	const unsigned link = arch_of(stack)->link;
+	uint64_t sp = sp_of(stack, now), ip;
+
+	if (has_link(stack))
+		return now->known >> link & 1 && is_return(stack, now->value[link])
+			   ? step_to(stack, now, now->value[link], sp, fp_of(stack, now))
+			   : VP_USER_STEP_FAILED;
+	return read_word(stack, sp, &ip) && is_return(stack, ip)
+		   ? step_to(stack, now, ip, sp + WORD, fp_of(stack, now))
+		   : VP_USER_STEP_FAILED;
+}
+
+/* The caller's stack pointer that an interpreted frame has, which is not right above the frame: the
+ * locals are between. On 64-bit Arm, an interpreted caller's may be below the frame's end: the
+ * callee uses the rest of its expression stack. */
+static bool find_sender(const struct vp_java_stack *stack, uint64_t fp, uint64_t *ret)
+{
+	const uint64_t end = fp + 2UL * WORD;
+
+	if (!read_word(stack, fp - SENDER_BELOW, ret) || *ret % WORD)
+		return false;
+	if (*ret >= end)
+		return true;
+	*ret = end;
+	return has_link(stack);
+}
+
+/* Interpreted frames are found by the frame pointer. */
 static enum vp_user_step step_interpreted(const struct vp_java_stack *stack,
 					  struct vp_user_registers *now, bool exact)
 {
-	uint64_t rbp = now->value[VP_DWARF_RBP], rip, next, sender;
+	uint64_t fp = fp_of(stack, now), ip, next, sender;
 
-	if (rbp % WORD == 0 && rbp >= now->value[VP_DWARF_RSP] && read_word(stack, rbp, &next) &&
-	    read_word(stack, rbp + WORD, &rip) && read_word(stack, rbp - SENDER_BELOW, &sender) &&
-	    sender % WORD == 0 && sender >= rbp + 2UL * WORD && rip &&
-	    stack->program->is_code(stack->program->context, rip - 1))
-		return step_to(now, rip, sender, next);
+	if (fp % WORD == 0 && fp >= sp_of(stack, now) && read_word(stack, fp, &next) &&
+	    read_word(stack, fp + WORD, &ip) && find_sender(stack, fp, &sender) &&
+	    is_return(stack, ip))
+		return step_to(stack, now, ip, sender, next);
 	/* Before the frame is built. */
-	return exact && is_return_on_top(stack, now)
-		   ? step_at(stack, now, now->value[VP_DWARF_RSP] + WORD, false)
-		   : VP_USER_STEP_FAILED;
+	return exact ? step_without_frame(stack, now) : VP_USER_STEP_FAILED;
 }
 
 static enum vp_user_step step_compiled(const struct vp_java_stack *stack,
@@ -157,26 +210,57 @@ static enum vp_user_step step_compiled(const struct vp_java_stack *stack,
 				       struct vp_user_registers *now, bool exact)
 {
 	const struct vp_process_memory memory = {stack->program->read, stack->program->context};
-	uint64_t rsp = now->value[VP_DWARF_RSP];
+	uint64_t sp = sp_of(stack, now), ip = now->value[arch_of(stack)->ip];
+	enum vp_java_frame_state state = VP_JAVA_FRAME_COMPLETE;
 
-	switch (exact ? vp_java_frame_state(&memory, frame, now->value[VP_DWARF_RIP])
-		      : VP_JAVA_FRAME_COMPLETE) {
-	case VP_JAVA_FRAME_RBP_ON_TOP:
-		return step_at(stack, now, rsp + 2UL * WORD, true);
-	case VP_JAVA_FRAME_RETURN_ON_TOP:
-		return step_at(stack, now, rsp + WORD, false);
-	case VP_JAVA_FRAME_WITHOUT_RBP:
-		return step_at(stack, now, rsp + frame->size, false);
+	if (exact)
+		state = has_link(stack) ? vp_java_frame_state_arm(&memory, frame, ip)
+					: vp_java_frame_state(&memory, frame, ip);
+	switch (state) {
+	case VP_JAVA_FRAME_POINTER_ON_TOP:
+		return step_at(stack, now, sp + 2UL * WORD, true);
+	case VP_JAVA_FRAME_NOT_BUILT:
+		return step_without_frame(stack, now);
+	case VP_JAVA_FRAME_WITHOUT_POINTER:
+		if (!has_link(stack))
+			return step_at(stack, now, sp + frame->size, false);
+		now->value[arch_of(stack)->sp] += frame->size;
+		return step_without_frame(stack, now);
 	default:
-		return step_at(stack, now, rsp + frame->size, true);
+		return step_at(stack, now, sp + frame->size, true);
 	}
+}
+
+/* Whether a stub has a frame record: the link register is stale, or has the record's address. */
+static bool has_record(const struct vp_java_stack *stack, const struct vp_java_frame *frame,
+		       const struct vp_user_registers *now)
+{
+	const struct vp_user_arch *arch = arch_of(stack);
+	uint64_t link = now->value[arch->link] & arch->address, ip;
+
+	return (link >= frame->start && link < frame->end) ||
+	       (read_word(stack, fp_of(stack, now) + WORD, &ip) && (ip & arch->address) == link);
+}
+
+/* Stubs have no frame, or one with a frame pointer. */
+static enum vp_user_step step_stub(const struct vp_java_stack *stack,
+				   const struct vp_java_frame *frame, struct vp_user_registers *now)
+{
+	struct vp_user_registers caller = *now;
+
+	if ((has_link(stack) && has_record(stack, frame, now)) ||
+	    step_without_frame(stack, &caller) != VP_USER_STEP_DONE)
+		return VP_USER_STEP_NONE;
+	*now = caller;
+	return VP_USER_STEP_DONE;
 }
 
 enum vp_user_step vp_java_frames_step(struct vp_java_stack *stack, struct vp_user_registers *now,
 				      bool exact)
 {
-	const uint32_t needed = 1U << VP_DWARF_RBP | 1U << VP_DWARF_RSP;
-	uint64_t addr = now->value[VP_DWARF_RIP] - !exact;
+	const struct vp_user_arch *arch = arch_of(stack);
+	const uint64_t needed = 1ULL << arch->fp | 1ULL << arch->sp;
+	uint64_t addr = now->value[arch->ip] - !exact;
 	const struct cached_frame *cached = frame_at(stack, addr);
 	const struct vp_java_frame *frame = cached ? &cached->frame : NULL;
 
@@ -186,10 +270,7 @@ enum vp_user_step vp_java_frames_step(struct vp_java_stack *stack, struct vp_use
 		return step_interpreted(stack, now, exact);
 	if (frame->size)
 		return step_compiled(stack, frame, now, exact);
-	/* Stubs have no frame, or one with a frame pointer. */
-	return exact && is_return_on_top(stack, now)
-		   ? step_at(stack, now, now->value[VP_DWARF_RSP] + WORD, false)
-		   : VP_USER_STEP_NONE;
+	return exact ? step_stub(stack, frame, now) : VP_USER_STEP_NONE;
 }
 
 /* A chain in progress. */

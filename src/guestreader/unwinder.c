@@ -491,8 +491,7 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 						.read = unwinder_read,
 						.find = unwinder_find,
 						.is_generated = unwinder_is_generated,
-						.step = arch.link == VP_DWARF_NONE ? unwinder_step
-										   : NULL,
+						.step = unwinder_step,
 						.is_code = unwinder_is_code,
 						.context = &unwinding};
 	if (runtimes)

@@ -122,9 +122,9 @@ static enum vp_java_frame_state state_in_prologue(const struct sequence *sequenc
 		return VP_JAVA_FRAME_COMPLETE;
 	if (ends_with_allocation(sequence, &at))
 		return ends_with_push(sequence, &at) ? VP_JAVA_FRAME_COMPLETE
-						     : VP_JAVA_FRAME_WITHOUT_RBP;
-	return ends_with_push(sequence, &at) ? VP_JAVA_FRAME_RBP_ON_TOP
-					     : VP_JAVA_FRAME_RETURN_ON_TOP;
+						     : VP_JAVA_FRAME_WITHOUT_POINTER;
+	return ends_with_push(sequence, &at) ? VP_JAVA_FRAME_POINTER_ON_TOP
+					     : VP_JAVA_FRAME_NOT_BUILT;
 }
 
 /* Whether only a safepoint check of known form comes before the `ret`. */
@@ -151,9 +151,9 @@ enum vp_java_frame_state vp_java_frame_state(const struct vp_process_memory *mem
 	read_sequence(memory, frame, addr, &sequence);
 	at = sequence.at;
 	if (is_before_return(&sequence, at))
-		return VP_JAVA_FRAME_RETURN_ON_TOP;
+		return VP_JAVA_FRAME_NOT_BUILT;
 	if (starts_with(&sequence, &at, "\x5d", 1, 0) && is_before_return(&sequence, at))
-		return VP_JAVA_FRAME_RBP_ON_TOP;
+		return VP_JAVA_FRAME_POINTER_ON_TOP;
 	return addr - frame->begin < frame->complete ? state_in_prologue(&sequence)
 						     : VP_JAVA_FRAME_COMPLETE;
 }

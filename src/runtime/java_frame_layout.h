@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Stack frames of a Java process (HotSpot, x86-64): layout of the frame that an instruction of
+/* Stack frames of a Java process (HotSpot): layout of the frame that an instruction of
  * generated code has, and the methods that were inlined there. */
 #ifndef VP_RUNTIME_JAVA_FRAME_LAYOUT_H
 #define VP_RUNTIME_JAVA_FRAME_LAYOUT_H
@@ -22,17 +22,22 @@ struct vp_java_frame {
 bool vp_java_frame_find(const struct vp_java_vm *vm, uint64_t addr,
 			struct vp_java_frame *ret) VP_MUST_CHECK;
 
-/* Where the caller's state is. */
+/* Where the caller's state is. The return address of a frame that is not built is on top of the
+ * stack, or in the link register of 64-bit Arm. */
 enum vp_java_frame_state {
-	VP_JAVA_FRAME_COMPLETE,      /* return address and RBP at the end of the frame */
-	VP_JAVA_FRAME_WITHOUT_RBP,   /* the same, but RBP is the caller's */
-	VP_JAVA_FRAME_RBP_ON_TOP,    /* RBP and return address on top of the stack */
-	VP_JAVA_FRAME_RETURN_ON_TOP, /* return address on top of the stack, RBP is the caller's */
+	VP_JAVA_FRAME_COMPLETE,        /* frame pointer and return address at the frame's end */
+	VP_JAVA_FRAME_WITHOUT_POINTER, /* allocated, but the frame pointer is the caller's; on Arm
+					* the link register, too */
+	VP_JAVA_FRAME_POINTER_ON_TOP,  /* frame pointer and return address on top of the stack */
+	VP_JAVA_FRAME_NOT_BUILT,
 };
 
 /* The state before the instruction at `addr` executes. Compilers allocate and free frames by a few
  * known sequences of instructions. */
 enum vp_java_frame_state vp_java_frame_state(const struct vp_process_memory *memory,
 					     const struct vp_java_frame *frame, uint64_t addr);
+/* The same for 64-bit Arm. */
+enum vp_java_frame_state vp_java_frame_state_arm(const struct vp_process_memory *memory,
+						 const struct vp_java_frame *frame, uint64_t addr);
 
 #endif

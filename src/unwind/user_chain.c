@@ -283,15 +283,18 @@ static bool step_by_pointer(struct walk *walk)
 static enum vp_user_step step_in_generated(struct walk *walk)
 {
 	const struct vp_user_program *program = walk->program;
-	const unsigned sp = program->arch->sp;
+	const struct vp_user_arch *arch = program->arch;
 	struct vp_user_registers next = walk->now;
 	enum vp_user_step result =
 	    program->step ? program->step(program->context, &next, walk->exact) : VP_USER_STEP_NONE;
 
 	if (result != VP_USER_STEP_DONE)
 		return result;
-	/* A caller's frame is at a higher address. */
-	if (next.value[sp] <= walk->now.value[sp])
+	/* A caller's frame is at a higher address, except that of a function that has not used the
+	 * stack yet. */
+	if (next.value[arch->sp] < walk->now.value[arch->sp] ||
+	    (next.value[arch->sp] == walk->now.value[arch->sp] &&
+	     (arch->link == VP_DWARF_NONE || !walk->exact)))
 		return VP_USER_STEP_FAILED;
 	walk->now = next;
 	walk->exact = false;

@@ -143,9 +143,13 @@ def run_java_on_arm(directory):
     return run_program(directory, write_known, [("compiled", "-e cpu-clock ", "Known 12"), ("interpreted", "-e cpu-clock ", "-Xint Known 12")], ARM64)
 
 
-def run_stacks(directory):
+def run_stacks(directory, event="", arch=AMD64):
     return run_program(directory, lambda work: (work / "Chains.java").write_text(CHAINS),
-                       [(name, "-g ", f"{options}Chains {3 if name == 'warm' else 12}") for name, options in STACKS.items()])
+                       [(name, f"-g {event}", f"{options}Chains {3 if name == 'warm' else 12}") for name, options in STACKS.items()], arch)
+
+
+def run_stacks_on_arm(directory):
+    return run_stacks(directory, "-e cpu-clock ", ARM64)
 
 
 def is_unnamed(function):
@@ -218,6 +222,8 @@ def stacks(run_, claims):
 run_java.is_virtual = True
 run_java_on_arm.is_virtual = True
 run_stacks.is_virtual = True
+run_stacks_on_arm.is_virtual = True
 TESTS = []
 QUICK = ()
-FULL = [("names: java without options", run_java, java), ("64-bit Arm, java", run_java_on_arm, java), ("names: java stacks", run_stacks, stacks)]
+FULL = [("names: java without options", run_java, java), ("64-bit Arm, java", run_java_on_arm, java), ("names: java stacks", run_stacks, stacks),
+        ("64-bit Arm, java stacks", run_stacks_on_arm, stacks)]
