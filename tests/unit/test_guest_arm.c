@@ -447,8 +447,11 @@ static void test_modules(void **state)
 		expect_modules(LIST);
 	}
 	/* Lists that do not come back to their heads. */
-	uint64_t first;
+	uint64_t first, second;
 	memcpy(&first, guest.image + LIST, sizeof(first));
+	memcpy(&second, built_at(&guest, first), sizeof(second));
+	built_put64(&guest, second + 8, BUILT_TEXT + LIST);
+	expect_modules(VP_PACK_NONE);
 	built_put64(&guest, first, first);
 	expect_modules(VP_PACK_NONE);
 	put_modules(LIST, names, 2);
