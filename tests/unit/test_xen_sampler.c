@@ -535,6 +535,37 @@ static void test_exits(void **state)
 	ops->free(sampler);
 }
 
+/* A record waits for an earlier exit of another vCPU whose process is open. */
+static void test_order(void **state)
+{
+	const uint64_t second = 1000000000, from = 10 * second;
+	const struct vp_guest_sampler_options options = {
+	    .period_ns = PERIOD, .poll_ns = POLL, .interrupts = VP_INTERRUPTS_EXITS};
+	const struct vp_xen_exit exit = {
+	    .domain = 5, .vcpu = 1, .time = from + 450, .ran = 100, .ip = 0x402000};
+	struct vp_guest_sampler *sampler;
+
+	forget_all();
+	add_domain(1, 5, VP_XEN_HVM, 1);
+	begin(&options, &sampler);
+	vp_xen_sampler_weigh(sampler, from, runner);
+	vp_xen_sampler_exit(sampler, &exit);
+	now = from + 500;
+	xen[1].vcpus[0].cpu_time += POLL;
+	run_round();
+	ran_ns = 100;
+	assert_int_equal(vp_xen_sampler_weigh(sampler, from + 500, runner), UINT64_MAX);
+	vp_xen_sampler_known(sampler, from + 600, runner);
+	assert_int_equal(drain(sampler).count, 0);
+	vp_xen_sampler_known(sampler, from + 451 + second, runner);
+	const struct taken taken = drain(sampler);
+	assert_int_equal(taken.count, 2);
+	assert_int_equal(taken.samples[0].time, from + 450);
+	assert_int_equal(taken.samples[1].time, from + 500);
+	end(sampler);
+	vp_guest_sampler_xen()->free(sampler);
+}
+
 /* A counter's interrupts are in a guest, or in Xen, right after a guest's exit on that pCPU. */
 static void test_counter(void **state)
 {
@@ -545,6 +576,8 @@ static void test_counter(void **state)
 	const struct vp_xen_pmu_sample samples[] = {
 	    {.time = 3000, .ip = UINT64_MAX, .domain = VP_XEN_DOMID_XEN, .pcpu = 1},
 	    {.time = 2000, .ip = 0x403000, .domain = 5},
+	    {.time = 3010, .ip = UINT64_MAX, .domain = VP_XEN_DOMID_XEN, .pcpu = 0},
+	    {.time = 3020, .ip = UINT64_MAX, .domain = VP_XEN_DOMID_XEN, .pcpu = 0},
 	    {.time = 3100, .ip = UINT64_MAX, .domain = VP_XEN_DOMID_XEN, .pcpu = 1},
 	    {.time = 4000 + late, .ip = UINT64_MAX, .domain = VP_XEN_DOMID_XEN, .pcpu = 1},
 	    {.time = 4001 + late, .ip = UINT64_MAX, .domain = VP_XEN_DOMID_XEN, .pcpu = 1},
@@ -554,7 +587,7 @@ static void test_counter(void **state)
 	forget_all();
 	add_domain(1, 5, VP_XEN_HVM, 0);
 	pmu_begun = pmu_ended = 0;
-	pmu_totals = (struct vp_xen_pmu_totals){{3, 11, 5}, 2, 4};
+	pmu_totals = (struct vp_xen_pmu_totals){{3, 11, 7}, 2, 4};
 	begin(&options, &sampler);
 	assert_int_equal(frequency, 1000000000 / PERIOD);
 	assert_int_equal(pmu_begun, 1);
@@ -564,33 +597,34 @@ static void test_counter(void **state)
 	assert_int_equal(vp_xen_sampler_weigh(sampler, 2000, runner), 3000);
 	vp_xen_sampler_exit(sampler, &(struct vp_xen_exit){5, 0, 1, 2900, 150, 0x404000});
 	vp_xen_sampler_exit(sampler, &(struct vp_xen_exit){5, 0, 1, 2990, 200, 0x405000});
-	vp_xen_sampler_exit(sampler, &(struct vp_xen_exit){5, 0, 0, 2995, 200, 0x406000});
+	vp_xen_sampler_exit(sampler, &(struct vp_xen_exit){5, 0, 0, 2995, 300, 0x406000});
 	assert_int_equal(vp_xen_sampler_weigh(sampler, 3050, runner), 3100);
-	vp_xen_sampler_exit(sampler, &(struct vp_xen_exit){5, 0, 1, 3080, 300, 0x407000});
+	vp_xen_sampler_exit(sampler, &(struct vp_xen_exit){5, 0, 1, 3080, 400, 0x407000});
 	assert_int_equal(vp_xen_sampler_weigh(sampler, 3100, runner), 4000 + late);
-	vp_xen_sampler_exit(sampler, &(struct vp_xen_exit){5, 0, 1, 4000, 400, 0x408000});
+	vp_xen_sampler_exit(sampler, &(struct vp_xen_exit){5, 0, 1, 4000, 500, 0x408000});
 	assert_int_equal(vp_xen_sampler_weigh(sampler, UINT64_MAX, runner), UINT64_MAX);
 	wake_to_end();
 	expect_error(ops->end(sampler), "not restored");
 	vp_xen_sampler_known(sampler, UINT64_MAX, runner);
 
 	const struct taken taken = drain(sampler);
-	const uint64_t times[] = {2000, 3000, 3100, 4000 + late};
-	const uint64_t places[] = {0x403000, 0x405000, 0x407000, 0x408000};
-	assert_int_equal(taken.count, 4);
-	for (size_t i = 0; i < 4; i++) {
+	const uint64_t times[] = {2000, 3000, 3010, 3100, 4000 + late};
+	const uint64_t places[] = {0x403000, 0x405000, 0x406000, 0x407000, 0x408000};
+	assert_int_equal(taken.count, 5);
+	for (size_t i = 0; i < 5; i++) {
 		assert_int_equal(taken.samples[i].time, times[i]);
 		assert_int_equal(taken.samples[i].ip, places[i]);
 		assert_true(taken.samples[i].flags & VP_AT_INTERRUPT);
 	}
-	/* Three of five in Xen were a guest's. The exit at 2900 is more than 2 ms before the last.
+	/* Four of seven in Xen were a guest's, each exit of one. The one at 2900 is too old for the
+	 * last.
 	 */
 	const struct vp_guest_sampler_totals totals = ops->totals(sampler);
 	assert_int_equal(totals.own, 11);
-	assert_int_equal(totals.hypervisor, 2);
+	assert_int_equal(totals.hypervisor, 3);
 	assert_int_equal(totals.lost, 2);
 	assert_int_equal(totals.pcpus, 4);
-	assert_int_equal(totals.unknown_periods, 4);
+	assert_int_equal(totals.unknown_periods, 5);
 	ops->free(sampler);
 }
 
@@ -600,6 +634,7 @@ int main(void)
 	    cmocka_unit_test(test_contexts), cmocka_unit_test(test_domains),
 	    cmocka_unit_test(test_frames),   cmocka_unit_test(test_full),
 	    cmocka_unit_test(test_exits),    cmocka_unit_test(test_counter),
+	    cmocka_unit_test(test_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
