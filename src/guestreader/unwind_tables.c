@@ -42,6 +42,7 @@ struct table {
 	unsigned n_segments;
 	struct part header, frame;
 	bool exists;
+	bool unreadable;  /* unknown whether it exists: pages with headers are missing */
 	uint64_t missing; /* number of pages */
 	unsigned reads;
 	uint64_t read_at; /* time of the last read, ns; 0: not read */
@@ -137,6 +138,14 @@ static bool tables_offset(const struct table *table, uint64_t addr, uint64_t *of
 	return false;
 }
 
+/* Reads a part of the headers. */
+static bool read_header(struct table *table, const struct vp_unwind_file *file, uint64_t offset,
+			void *bytes, size_t size)
+{
+	table->unreadable = !file->read(file->context, offset, bytes, size);
+	return !table->unreadable;
+}
+
 /* Reads the program headers of loaded segments; *header: that of .eh_frame_hdr. */
 static bool read_segments(struct table *table, const struct vp_unwind_file *file,
 			  Elf64_Phdr *header)
@@ -144,15 +153,16 @@ static bool read_segments(struct table *table, const struct vp_unwind_file *file
 	Elf64_Ehdr elf;
 
 	*header = (Elf64_Phdr){0};
-	if (!file->read(file->context, 0, &elf, sizeof(elf)) ||
+	table->n_segments = 0;
+	if (!read_header(table, file, 0, &elf, sizeof(elf)) ||
 	    memcmp(elf.e_ident, ELFMAG, SELFMAG) || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    elf.e_ident[EI_DATA] != ELFDATA2LSB || elf.e_phentsize != sizeof(Elf64_Phdr) ||
 	    elf.e_phnum > MAX_PROGRAM_HEADERS)
 		return false;
 	for (unsigned i = 0; i < elf.e_phnum; i++) {
 		Elf64_Phdr segment;
-		if (!file->read(file->context, elf.e_phoff + i * sizeof(segment), &segment,
-				sizeof(segment)))
+		if (!read_header(table, file, elf.e_phoff + i * sizeof(segment), &segment,
+				 sizeof(segment)))
 			return false;
 		if (segment.p_type == PT_GNU_EH_FRAME)
 			*header = segment;
@@ -170,23 +180,33 @@ static bool find_parts(struct vp_unwind_tables *tables, struct table *table,
 		       const struct vp_unwind_file *file)
 {
 	Elf64_Phdr header;
-	uint8_t start[4];
-	int32_t distance;
+	struct {
+		uint8_t start[4];
+		int32_t distance;
+	} first;
 	uint64_t left;
 
 	if (!read_segments(table, file, &header) ||
 	    !tables_offset(table, header.p_vaddr, &table->header.offset, &left) ||
-	    header.p_filesz > left || header.p_filesz < sizeof(start) + sizeof(distance) ||
+	    header.p_filesz > left || header.p_filesz < sizeof(first) ||
+	    !read_header(table, file, table->header.offset, &first, sizeof(first)) ||
 	    !part_begin(tables, table, &table->header, header.p_filesz))
 		return false;
 	table->header.addr = header.p_vaddr;
 	part_read(table, &table->header, file);
-	memcpy(start, table->header.bytes.bytes, sizeof(start));
-	memcpy(&distance, table->header.bytes.bytes + sizeof(start), sizeof(distance));
-	table->frame.addr = header.p_vaddr + sizeof(start) + (uint64_t)(int64_t)distance;
-	return start[1] == PCREL_SDATA4 &&
+	table->frame.addr =
+	    header.p_vaddr + sizeof(first.start) + (uint64_t)(int64_t)first.distance;
+	return first.start[1] == PCREL_SDATA4 &&
 	       tables_offset(table, table->frame.addr, &table->frame.offset, &left) &&
 	       part_begin(tables, table, &table->frame, left < MAX_SECTION ? left : MAX_SECTION);
+}
+
+static void read_table(struct vp_unwind_tables *tables, struct table *table,
+		       const struct vp_unwind_file *file)
+{
+	table->exists = find_parts(tables, table, file);
+	if (table->exists)
+		part_read(table, &table->frame, file);
 }
 
 int32_t vp_unwind_tables_add(struct vp_unwind_tables *tables, const struct vp_unwind_file *file)
@@ -202,13 +222,11 @@ int32_t vp_unwind_tables_add(struct vp_unwind_tables *tables, const struct vp_un
 	}
 	if (is_new) {
 		struct table table = {0};
-		table.exists = find_parts(tables, &table, file);
-		if (table.exists)
-			part_read(&table, &table.frame, file);
+		read_table(tables, &table, file);
 		vp_vec_push(&tables->at, table);
 	}
-	return number < tables->at.count && tables->at.at[number].exists ? (int32_t)number
-									 : VP_NO_UNWIND_TABLE;
+	const struct table *table = number < tables->at.count ? &tables->at.at[number] : NULL;
+	return table && (table->exists || table->unreadable) ? (int32_t)number : VP_NO_UNWIND_TABLE;
 }
 
 static bool tables_address(const struct table *table, uint64_t offset, uint64_t *ret)
@@ -231,7 +249,7 @@ enum vp_cfi_result vp_unwind_tables_find(struct vp_unwind_tables *tables, int32_
 	const struct part *header = &table->header, *frame = &table->frame;
 	uint64_t address;
 
-	if (!tables_address(table, offset, &address))
+	if (!table->exists || !tables_address(table, offset, &address))
 		return VP_CFI_NONE;
 	*expressions = (struct vp_slice){frame->bytes.bytes, frame->bytes.size};
 	struct kept_row *kept = &tables->rows[vp_hash64(address ^ (uint64_t)number << 48) % ROWS];
@@ -254,7 +272,8 @@ bool vp_unwind_tables_lacks(struct vp_unwind_tables *tables, int32_t number, uin
 {
 	struct table *table = &tables->at.at[number];
 
-	if (!table->missing || table->reads == MAX_READS || now < table->read_at + AGAIN_NS)
+	if ((!table->missing && !table->unreadable) || table->reads == MAX_READS ||
+	    now < table->read_at + AGAIN_NS)
 		return false;
 	table->read_at = now;
 	return true;
@@ -266,8 +285,12 @@ void vp_unwind_tables_complete(struct vp_unwind_tables *tables, int32_t number,
 	struct table *table = &tables->at.at[number];
 
 	table->reads++;
-	part_read(table, &table->header, file);
-	part_read(table, &table->frame, file);
+	if (table->unreadable) {
+		read_table(tables, table, file);
+	} else {
+		part_read(table, &table->header, file);
+		part_read(table, &table->frame, file);
+	}
 	for (size_t i = 0; i < ROWS; i++)
 		if (tables->rows[i].table == number + 1 && tables->rows[i].result != VP_CFI_FOUND)
 			tables->rows[i].table = 0;
