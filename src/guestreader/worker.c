@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -442,6 +443,20 @@ static void worker_name_frames(void *context, const struct vp_user_program *prog
 		worker_put_v8(worker, program, job, chain);
 }
 
+/* Copies a request, without the unused part of its stack. */
+static void copy_request(struct vp_stack_job *to, const struct vp_stack_job *from)
+{
+	memcpy(to, from, offsetof(struct vp_stack_job, stack.stack));
+	if (to->stack.bytes <= sizeof(to->stack.stack)) /* others are rejected */
+		memcpy(to->stack.stack, from->stack.stack, to->stack.bytes);
+	to->interpreted.count = from->interpreted.count;
+	if (to->interpreted.count > VP_INTERPRETED_FRAMES)
+		to->interpreted.count = VP_INTERPRETED_FRAMES;
+	memcpy(to->interpreted.frames, from->interpreted.frames,
+	       to->interpreted.count * sizeof(*to->interpreted.frames));
+	to->count = 0;
+}
+
 /* Unwinds a copy of the job, so that the other side reads only the result. */
 static void unwind_one(struct worker *worker, struct vp_stack_job *to)
 {
@@ -449,15 +464,14 @@ static void unwind_one(struct worker *worker, struct vp_stack_job *to)
 						   worker_name_frames, worker};
 	struct vp_stack_job *job = &worker->job;
 
-	*job = *to;
-	job->count = 0;
+	copy_request(job, to);
 	if (worker->found) {
 		vp_guest_unwinder_run(worker->unwinder, &worker->kernel, &runtimes, job);
 		put_interpreted(worker, job);
 	}
 	to->end = job->end;
 	to->flags = job->flags;
-	memcpy(to->ips, job->ips, sizeof(to->ips));
+	memcpy(to->ips, job->ips, job->count * sizeof(*to->ips));
 	__atomic_store_n(&to->count, job->count, __ATOMIC_RELEASE);
 }
 
