@@ -61,6 +61,8 @@ static const unsigned allowed_to_passer[] = {
     SYS_poll,
 #endif
 };
+/* In addition, for receiving descriptors. */
+static const unsigned allowed_to_receiver[] = {SYS_recvmsg};
 /* In addition, for connecting to servers; the resolver uses a thread. */
 static const unsigned allowed_to_client[] = {
     SYS_socket,       SYS_connect,     SYS_bind,
@@ -374,6 +376,13 @@ static struct vp_error *confine_to_calls(int *fds, size_t count, const unsigned 
 struct vp_error *vp_confine(int *fds, size_t count, unsigned long request, uint64_t max_file)
 {
 	return confine_to_calls(fds, count, NULL, 0, request, max_file);
+}
+
+struct vp_error *vp_confine_to_receiving(int *fds, size_t count, unsigned long request,
+					 uint64_t max_file)
+{
+	return confine_to_calls(fds, count, allowed_to_receiver, VP_ARRAY_SIZE(allowed_to_receiver),
+				request, max_file);
 }
 
 struct vp_error *vp_confine_to_passing(int *fds, size_t count, unsigned long request)

@@ -25,6 +25,9 @@
  */
 struct vp_error *vp_confine(int *fds, size_t count, unsigned long request,
 			    uint64_t max_file) VP_MUST_CHECK;
+/* The same, and the process may receive messages with descriptors. */
+struct vp_error *vp_confine_to_receiving(int *fds, size_t count, unsigned long request,
+					 uint64_t max_file) VP_MUST_CHECK;
 /* Confines a process that passes bytes between descriptors: as vp_confine(), and it may poll()
  * them. It may not write to files. */
 struct vp_error *vp_confine_to_passing(int *fds, size_t count, unsigned long request) VP_MUST_CHECK;

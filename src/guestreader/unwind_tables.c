@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "maps/eh_frame.h"
+#include "maps/format.h"
 #include "unwind/cfi.h"
 
 enum {
@@ -42,8 +43,11 @@ struct table {
 	unsigned n_segments;
 	struct part header, frame;
 	bool exists;
-	bool unreadable;  /* unknown whether it exists: pages with headers are missing */
-	uint64_t missing; /* number of pages */
+	bool unreadable;             /* unknown whether it exists: pages with headers are missing */
+	uint64_t missing;            /* number of pages */
+	struct vp_build_id build_id; /* of a copy of the file … */
+	char *path;                  /* … and its path; NULL: not named */
+	bool reported;
 	unsigned reads;
 	uint64_t read_at; /* time of the last read, ns; 0: not read */
 };
@@ -83,6 +87,7 @@ void vp_unwind_tables_free(struct vp_unwind_tables *tables)
 	vp_vec_each (&tables->at, table) {
 		part_deinit(&table->header);
 		part_deinit(&table->frame);
+		free(table->path);
 	}
 	vp_vec_deinit(&tables->at);
 	vp_map_deinit(&tables->by_key);
@@ -279,12 +284,11 @@ bool vp_unwind_tables_lacks(struct vp_unwind_tables *tables, int32_t number, uin
 	return true;
 }
 
-void vp_unwind_tables_complete(struct vp_unwind_tables *tables, int32_t number,
-			       const struct vp_unwind_file *file)
+static void complete(struct vp_unwind_tables *tables, int32_t number,
+		     const struct vp_unwind_file *file)
 {
 	struct table *table = &tables->at.at[number];
 
-	table->reads++;
 	if (table->unreadable) {
 		read_table(tables, table, file);
 	} else {
@@ -294,4 +298,60 @@ void vp_unwind_tables_complete(struct vp_unwind_tables *tables, int32_t number,
 	for (size_t i = 0; i < ROWS; i++)
 		if (tables->rows[i].table == number + 1 && tables->rows[i].result != VP_CFI_FOUND)
 			tables->rows[i].table = 0;
+}
+
+void vp_unwind_tables_complete(struct vp_unwind_tables *tables, int32_t number,
+			       const struct vp_unwind_file *file)
+{
+	tables->at.at[number].reads++;
+	complete(tables, number, file);
+}
+
+static bool lacks_pages(const struct table *table)
+{
+	return table->unreadable || (table->exists && table->missing);
+}
+
+bool vp_unwind_tables_wants_copy(const struct vp_unwind_tables *tables, int32_t number)
+{
+	const struct table *table = &tables->at.at[number];
+
+	return lacks_pages(table) && !table->path;
+}
+
+void vp_unwind_tables_name_copy(struct vp_unwind_tables *tables, int32_t number,
+				const struct vp_build_id *build_id, const char *path)
+{
+	struct table *table = &tables->at.at[number];
+
+	free(table->path);
+	table->path = vp_strdup(path);
+	table->build_id = *build_id;
+}
+
+void vp_unwind_tables_each_copy(struct vp_unwind_tables *tables,
+				void (*each)(void *context, const struct vp_build_id *build_id,
+					     const char *path),
+				void *context)
+{
+	vp_vec_each (&tables->at, table) {
+		if (!table->path || table->reported || !lacks_pages(table))
+			continue;
+		table->reported = true;
+		each(context, &table->build_id, table->path);
+	}
+}
+
+void vp_unwind_tables_take_copy(struct vp_unwind_tables *tables, const struct vp_build_id *build_id,
+				const struct vp_unwind_file *copy)
+{
+	struct vp_build_id found;
+
+	if (!vp_file_build_id(copy->read, copy->context, &found) ||
+	    !vp_build_id_equal(&found, build_id))
+		return;
+	for (size_t i = 0; i < tables->at.count; i++)
+		if (tables->at.at[i].reported && lacks_pages(&tables->at.at[i]) &&
+		    vp_build_id_equal(&tables->at.at[i].build_id, build_id))
+			complete(tables, (int32_t)i, copy);
 }

@@ -5,6 +5,7 @@
 #define VP_GUESTREADER_UNWIND_TABLES_H
 
 #include "base/macros.h"
+#include "guestmem/tasks/pagecache.h"
 #include "unwind/cfi.h"
 
 struct vp_unwind_tables;
@@ -15,7 +16,7 @@ enum { VP_NO_UNWIND_TABLE = -1 };
 struct vp_unwind_file {
 	uint64_t key; /* identifies the file */
 	uint64_t size;
-	bool (*read)(void *context, uint64_t offset, void *bytes, size_t size);
+	vp_file_bytes read;
 	void *context;
 };
 
@@ -35,5 +36,19 @@ bool vp_unwind_tables_lacks(struct vp_unwind_tables *tables, int32_t number, uin
 /* Reads the missing pages. */
 void vp_unwind_tables_complete(struct vp_unwind_tables *tables, int32_t number,
 			       const struct vp_unwind_file *file);
+
+/* Whether the table has missing pages, and no copy of its file was named yet. */
+bool vp_unwind_tables_wants_copy(const struct vp_unwind_tables *tables, int32_t number);
+/* Names where the host may have a copy of the file. */
+void vp_unwind_tables_name_copy(struct vp_unwind_tables *tables, int32_t number,
+				const struct vp_build_id *build_id, const char *path);
+/* Calls `each` for the copies that were named since the last call, if pages are still missing. */
+void vp_unwind_tables_each_copy(struct vp_unwind_tables *tables,
+				void (*each)(void *context, const struct vp_build_id *build_id,
+					     const char *path),
+				void *context);
+/* Reads the missing pages of a table from a copy of its file, if that has the build-id. */
+void vp_unwind_tables_take_copy(struct vp_unwind_tables *tables, const struct vp_build_id *build_id,
+				const struct vp_unwind_file *copy);
 
 #endif

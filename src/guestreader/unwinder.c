@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
+#include "base/io.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "guestmem/kernel/pack.h"
@@ -118,6 +119,7 @@ static bool spend(struct vp_guest_unwinder *unwinder, uint32_t work)
 }
 
 struct mappings_reading {
+	const struct vp_guest_task *task;
 	struct vp_guest_unwinder *unwinder;
 	const struct vp_guest_kernel *kernel;
 	struct process *process, before;
@@ -150,6 +152,23 @@ static bool source_of(struct vp_guest_file *file, struct vp_unwind_file *ret)
 	return ret->key != 0;
 }
 
+/* Names the file's copy on the host, if pages of its table are missing. */
+static void name_copy(struct mappings_reading *reading, const struct vp_guest_file *file,
+		      const struct unwinder_mapping *mapping)
+{
+	struct vp_unwind_tables *tables = reading->unwinder->tables;
+	struct vp_buffer path = {0};
+	struct vp_build_id id;
+
+	if (mapping->table == VP_NO_UNWIND_TABLE ||
+	    !vp_unwind_tables_wants_copy(tables, mapping->table) ||
+	    !spend(reading->unwinder, WORK_OF_FILE) || !vp_guest_file_build_id(file, &id))
+		return;
+	if (vp_guest_path(reading->kernel, reading->task, mapping->file, &path))
+		vp_unwind_tables_name_copy(tables, mapping->table, &id, vp_buffer_text(&path));
+	vp_buffer_deinit(&path);
+}
+
 /* Finds the table of a mapping's file. */
 static void find_table(struct mappings_reading *reading, struct unwinder_mapping *ret)
 {
@@ -175,10 +194,12 @@ static void find_table(struct mappings_reading *reading, struct unwinder_mapping
 			return;
 		}
 	}
-	if (!spend(reading->unwinder, WORK_OF_FILE))
+	if (!spend(reading->unwinder, WORK_OF_FILE)) {
 		reading->process->incomplete = true;
-	else if (source_of(&file, &source))
+	} else if (source_of(&file, &source)) {
 		ret->table = vp_unwind_tables_add(reading->unwinder->tables, &source);
+		name_copy(reading, &file, ret);
+	}
 }
 
 static bool read_image(void *context, uint64_t offset, void *bytes, size_t size)
@@ -257,6 +278,7 @@ static void read_process(struct vp_guest_unwinder *unwinder, const struct vp_gue
 	vp_guest_lines_begin(&unwinder->lines, kernel->view.memory);
 	near.view.memory = &unwinder->lines.memory;
 	reading.kernel = &near;
+	reading.task = &task;
 	if (kernel->pack.derived || !vp_guest_task_read(&near, process->task, &task) ||
 	    task.tgid != process->tgid || !task.mm || !task.root)
 		return;
@@ -505,4 +527,36 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 		     (unwinding.read_later ? VP_CHAIN_READ_LATER : 0);
 	memcpy(job->ips, chain.ips, chain.count * sizeof(*chain.ips));
 	__atomic_store_n(&job->count, chain.count, __ATOMIC_RELEASE);
+}
+
+static void put_wanted_file(void *context, const struct vp_build_id *build_id, const char *path)
+{
+	struct vp_buffer *answer = context;
+
+	vp_buffer_string(answer, "file ");
+	vp_build_id_put(build_id, answer);
+	vp_buffer_string(answer, " ");
+	vp_maps_escape(path, answer);
+	vp_buffer_string(answer, "\n");
+}
+
+void vp_guest_unwinder_list(struct vp_guest_unwinder *unwinder, struct vp_buffer *answer)
+{
+	vp_unwind_tables_each_copy(unwinder->tables, put_wanted_file, answer);
+}
+
+static bool read_descriptor(void *context, uint64_t offset, void *bytes, size_t size)
+{
+	const int *fd = context;
+
+	return offset <= INT64_MAX && vp_pread(*fd, bytes, size, (off_t)offset) == (ssize_t)size;
+}
+
+void vp_guest_unwinder_take_file(struct vp_guest_unwinder *unwinder,
+				 const struct vp_build_id *build_id, int fd)
+{
+	const struct vp_unwind_file copy = {
+	    .size = INT64_MAX, .read = read_descriptor, .context = &fd};
+
+	vp_unwind_tables_take_copy(unwinder->tables, build_id, &copy);
 }

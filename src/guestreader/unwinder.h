@@ -4,8 +4,10 @@
 #ifndef VP_GUESTREADER_UNWINDER_H
 #define VP_GUESTREADER_UNWINDER_H
 
+#include "base/buffer.h"
 #include "guestmem/kernel/kernel.h"
 #include "guestreader/stack_job.h"
+#include "maps/format.h"
 #include "unwind/user_chain.h"
 
 struct vp_guest_unwinder;
@@ -28,5 +30,11 @@ void vp_guest_unwinder_free(struct vp_guest_unwinder *unwinder);
 /* Unwinds the job's stack, and writes its reply. `runtimes` may be NULL. */
 void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
 			   const struct vp_runtime_frames *runtimes, struct vp_stack_job *job);
+
+/* Appends a line `file BUILDID PATH` for each file with missing pages of unwind tables, once. */
+void vp_guest_unwinder_list(struct vp_guest_unwinder *unwinder, struct vp_buffer *answer);
+/* Reads missing pages from the host's copy of the file with that build-id. */
+void vp_guest_unwinder_take_file(struct vp_guest_unwinder *unwinder,
+				 const struct vp_build_id *build_id, int fd);
 
 #endif

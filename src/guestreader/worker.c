@@ -36,6 +36,7 @@
 
 enum {
 	LONGEST_REQUEST = 256,
+	MAX_PASSED = 16, /* descriptors whose requests have not been served */
 	/* Attempts to read the CPUs' current tasks, and interval in microseconds: more than a few
 	 * time slices in total. */
 	MAX_LOOKS = 50,
@@ -57,6 +58,8 @@ struct worker {
 	struct vp_java_frames *java_frames; /* NULL: no Java process yet */
 	bool is_java;                       /* the job is of a Java process … */
 	struct vp_java_stack java;          /* … and its stack */
+	int passed[MAX_PASSED];             /* received descriptors, in order */
+	unsigned n_passed;
 	struct vp_buffer answer;
 };
 
@@ -339,6 +342,8 @@ static struct vp_error *worker_check(struct worker *worker)
 	VP_TRY(vp_guest_kernel_check(&worker->kernel));
 	vp_guest_runtimes_step(runtimes, &worker->kernel);
 	vp_guest_runtimes_list(runtimes, &worker->answer);
+	if (worker->unwinder)
+		vp_guest_unwinder_list(worker->unwinder, &worker->answer);
 	return NULL;
 }
 
@@ -490,6 +495,20 @@ static void worker_unwind(struct worker *worker, struct vp_cursor *words)
 	__atomic_store_n(&jobs->done, request, __ATOMIC_RELEASE);
 }
 
+/* Reads missing unwind tables from the first descriptor that was passed. */
+static void worker_take_file(struct worker *worker, struct vp_cursor *words)
+{
+	struct vp_build_id id;
+
+	if (!worker->n_passed)
+		return;
+	int fd = worker->passed[0];
+	memmove(worker->passed, worker->passed + 1, --worker->n_passed * sizeof(*worker->passed));
+	if (worker->unwinder && vp_build_id_parse(vp_cursor_word(words), &id) && id.size)
+		vp_guest_unwinder_take_file(worker->unwinder, &id, fd);
+	close(fd);
+}
+
 /* Serves a request; true: it has a reply. */
 static bool worker_serve(struct worker *worker, struct vp_slice line)
 {
@@ -499,6 +518,9 @@ static bool worker_serve(struct worker *worker, struct vp_slice line)
 
 	if (vp_slice_is(what, "unwind")) {
 		worker_unwind(worker, &words);
+		return false;
+	} else if (vp_slice_is(what, "file")) {
+		worker_take_file(worker, &words);
 		return false;
 	} else if (vp_slice_is(what, "find")) {
 		error = worker_find(worker, &words);
@@ -546,6 +568,41 @@ static void parse_packs(struct worker *worker)
 	}
 }
 
+/* Keeps the descriptor of a message. */
+static void take_passed(struct worker *worker, struct msghdr *message)
+{
+	const struct cmsghdr *header = CMSG_FIRSTHDR(message);
+	int fd;
+
+	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+	    header->cmsg_len != CMSG_LEN(sizeof(fd)))
+		return;
+	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	if (worker->n_passed < MAX_PASSED)
+		worker->passed[worker->n_passed++] = fd;
+	else
+		close(fd);
+}
+
+/* Receives requests, with a descriptor at most. */
+static ssize_t worker_receive(struct worker *worker, char *bytes, size_t size)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = {bytes, size};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+	ssize_t got = vp_recvmsg(worker->options->channel, &message, MSG_CMSG_CLOEXEC);
+
+	if (got > 0)
+		take_passed(worker, &message);
+	return got;
+}
+
 void vp_guest_worker_run(const struct vp_guest_worker_options *options)
 {
 	struct worker worker = {.options = options, .dump = vp_guest_dump_new()};
@@ -554,7 +611,7 @@ void vp_guest_worker_run(const struct vp_guest_worker_options *options)
 	ssize_t got;
 
 	parse_packs(&worker);
-	while ((got = vp_read(options->channel, bytes, sizeof(bytes))) > 0) {
+	while ((got = worker_receive(&worker, bytes, sizeof(bytes))) > 0) {
 		vp_buffer_append(&requests, bytes, (size_t)got);
 		struct vp_cursor cursor = vp_cursor_of(requests.bytes, requests.size);
 		const char *end;
@@ -571,6 +628,8 @@ void vp_guest_worker_run(const struct vp_guest_worker_options *options)
 		requests.size = left;
 	}
 	end_scan(&worker);
+	for (unsigned i = 0; i < worker.n_passed; i++)
+		close(worker.passed[i]);
 	vp_guest_unwinder_free(worker.unwinder);
 	vp_java_frames_free(worker.java_frames);
 	vp_guest_dump_free(worker.dump);

@@ -31,11 +31,14 @@
  *                                         own; distances of context and function below the frame
  *                                         pointer, offset of JSFunction::shared
  *       starting                          a runtime without code so far: repeat soon
+ *       file BUILDID PATH                 a file of which the guest lacks pages of unwind tables
  *   see PLACE TGID TIME                   read that task's mappings now; no reply
  *   hit TGID ADDR TIME                    a sample in generated code; no reply
  *   method TGID ADDR TIME                 a sample of an interpreted method; no reply
  *   unwind REQUEST COUNT                  unwind the stacks of that many jobs, then set `done` of
  *                                         struct vp_stack_jobs to REQUEST; no reply
+ *   file BUILDID  read these tables from the host's copy, whose descriptor the message passes; no
+ *                 reply
  *   memory [GPA SIZE HVA]                 add a slot, or (without arguments) remove all slots; no
  *                                         reply
  *   dump SYMBOLS                          write the symbol map, with symbols or (0) without

@@ -2,7 +2,16 @@
 /* Samples in code that a process made itself, on the way to the guest's reader. */
 #include "unit.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_hits.h"
+#include "collect/guests/host_copy.h"
 
 #define MILLISECOND 1000000ULL
 
@@ -153,12 +162,86 @@ static void test_limits(void **state)
 	vp_guest_hits_deinit(&hits);
 }
 
+static void test_wanted_files(void **state)
+{
+	static const char text[] = "file abcd /usr/lib/a%20b.so\njava 1f 7000 8000 7100 7200\n"
+				   "file - /x\nfile zz /x\nfile\nfiles abcd /x\nfile 01 /y\n";
+	vp_guest_runtime_list runtimes = {0};
+	vp_guest_wanted_files files = {0};
+	struct vp_buffer many = {0};
+
+	(void)state;
+	vp_guest_wanted_files_parse((struct vp_slice){text, strlen(text)}, &files);
+	assert_int_equal(files.count, 2);
+	assert_string_equal(files.at[0].path, "/usr/lib/a b.so");
+	assert_int_equal(files.at[0].build_id.size, 2);
+	assert_string_equal(files.at[1].path, "/y");
+	vp_guest_wanted_files_deinit(&files);
+	expect_no_error(parse("file abcd /x\njava 1f 7000 8000 7100 7200\n", &runtimes));
+	assert_int_equal(runtimes.count, 1);
+	vp_vec_deinit(&runtimes);
+	files = (vp_guest_wanted_files){0};
+	for (unsigned i = 0; i < 2 * VP_GUEST_FILES; i++)
+		vp_buffer_string(&many, "file ab /x\n");
+	vp_guest_wanted_files_parse((struct vp_slice){many.bytes, many.size}, &files);
+	assert_int_equal(files.count, VP_GUEST_FILES);
+	vp_guest_wanted_files_deinit(&files);
+	vp_buffer_deinit(&many);
+}
+
+static void expect_refused(const char *path, const char *folder)
+{
+	assert_int_equal(vp_host_copy_open(path, folder), -1);
+}
+
+static void expect_opened(const char *path, const char *folder)
+{
+	int fd = vp_host_copy_open(path, folder);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* Files that a guest may have a process see. */
+static void test_host_copy(void **state)
+{
+	char folder[] = "/tmp/vperf-copies-XXXXXX", path[64], below[64], link[64];
+
+	(void)state;
+	expect_opened("/usr/bin/env", "/usr/");
+	expect_refused("usr/bin/env", "/usr/");
+	expect_refused("/etc/passwd", "/usr/");
+	expect_refused("/usr/../etc/passwd", "/usr/");
+	expect_refused("/usr/bin", "/usr/");
+	expect_refused("/dev/null", "/");
+	assert_non_null(mkdtemp(folder));
+	snprintf(below, sizeof(below), "%s/", folder);
+	snprintf(path, sizeof(path), "%s/file", folder);
+	snprintf(link, sizeof(link), "%s/link", folder);
+	assert_int_equal(symlink("/etc/passwd", link), 0);
+	expect_refused(link, below);
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	expect_refused(path, below); /* only its owner can read it */
+	assert_int_equal(fchmod(fd, 0644), 0);
+	close(fd);
+	if (!geteuid()) {
+		expect_opened(path, below);
+		assert_int_equal(chown(path, 65534, 65534), 0);
+	}
+	expect_refused(path, below); /* not of root */
+	unlink(path);
+	unlink(link);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_runtimes), cmocka_unit_test(test_python),
-	    cmocka_unit_test(test_v8),       cmocka_unit_test(test_requests),
-	    cmocka_unit_test(test_limits),
+	    cmocka_unit_test(test_runtimes),  cmocka_unit_test(test_python),
+	    cmocka_unit_test(test_v8),        cmocka_unit_test(test_requests),
+	    cmocka_unit_test(test_limits),    cmocka_unit_test(test_wanted_files),
+	    cmocka_unit_test(test_host_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,13 +5,21 @@
 #include "opened_guest.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/buffer.h"
+#include "base/file.h"
 #include "guestreader/unwinder.h"
+#include "guestreader/worker.h"
 
 enum {
 	TGID = 5,
-	START = 0x400000,      /* of the program, whose file is mapped from its begin on */
-	STACK = 0x600000,      /* a large page of user space, at the begin of memory */
+	START = 0x400000, /* of the program, whose file is mapped from its begin on */
+	STACK = 0x600000, /* a large page of user space, at the begin of memory */
+	NOTE = 0x600,
 	HEADER = 0x800,        /* of the unwind tables, in the file … */
 	LATER_HEADER = 0x1400, /* … or in its second page */
 	FRAME = 0x1000,
@@ -23,6 +31,7 @@ enum {
 
 static char file_bytes[2 * PAGE];
 static uint32_t header_at = HEADER;
+static bool with_build_id;
 
 static void put_phdr(unsigned number, uint32_t type, uint64_t at, uint64_t size)
 {
@@ -55,6 +64,14 @@ static uint32_t put_function(uint32_t at, uint32_t cie, uint32_t start, const ch
 	return put_rules(at, body, 32);
 }
 
+static void put_note(void)
+{
+	static const char note[] = "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0\xab\xcd\xef\1";
+
+	memcpy(file_bytes + NOTE, note, sizeof(note) - 1);
+	put_phdr(2, PT_NOTE, NOTE, sizeof(note) - 1);
+}
+
 /* The file. `ends`: the inner function is nobody's callee either. */
 static void build_file(bool ends)
 {
@@ -65,13 +82,15 @@ static void build_file(bool ends)
 	const Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
 				   .e_phoff = sizeof(header),
 				   .e_phentsize = sizeof(Elf64_Phdr),
-				   .e_phnum = 2};
+				   .e_phnum = with_build_id ? 3 : 2};
 	uint32_t at = FRAME, fdes[2];
 
 	memset(file_bytes, 0, sizeof(file_bytes));
 	memcpy(file_bytes, &header, sizeof(header));
 	file_bytes[HEADER - 1] = ends; /* its first page identifies it */
 	put_phdr(0, PT_LOAD, 0, sizeof(file_bytes));
+	if (with_build_id)
+		put_note();
 	put_phdr(1, PT_GNU_EH_FRAME, header_at, 12 + 8 * 2);
 	at = put_rules(at, cie, sizeof(cie));
 	fdes[0] = at;
@@ -235,6 +254,137 @@ static void test_missing_page(void **state)
 	header_at = HEADER;
 }
 
+/* The host's copy of the file; to be closed. */
+static int host_copy(void)
+{
+	char path[] = "/tmp/vperf-copy-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(vp_fd_write_all(fd, file_bytes, sizeof(file_bytes)), 0);
+	return fd;
+}
+
+static void expect_no_table(struct vp_guest_unwinder *unwinder, const struct opened *opened)
+{
+	struct vp_stack_job job = job_at(SECOND, 16);
+
+	vp_guest_unwinder_run(unwinder, &opened->kernel, NULL, &job);
+	assert_int_equal(job.end, VP_CHAIN_NO_TABLE);
+}
+
+/* Pages that the guest's page cache does not have are read from a copy of the file, only if that
+ * has the same build-id. */
+static void expect_copy_used(void)
+{
+	struct vp_guest_unwinder *unwinder = vp_guest_unwinder_new();
+	const struct vp_build_id id = vp_build_id_of("\xab\xcd\xef\1", 4),
+				 other = vp_build_id_of("\xab\xcd\xef\2", 4);
+	struct vp_stack_job job = job_at(SECOND, 16);
+	struct vp_buffer answer = {0};
+	struct opened opened;
+
+	build_guest(false);
+	open_kernel(&opened);
+	int copy = host_copy();
+	expect_no_table(unwinder, &opened);
+	vp_guest_unwinder_take_file(unwinder, &id, copy); /* not asked for yet */
+	expect_no_table(unwinder, &opened);
+	vp_guest_unwinder_list(unwinder, &answer);
+	assert_string_equal(vp_buffer_text(&answer), "file abcdef01 /prog\n");
+	answer.size = 0;
+	vp_guest_unwinder_list(unwinder, &answer); /* once */
+	assert_int_equal(answer.size, 0);
+	vp_guest_unwinder_take_file(unwinder, &other, copy);
+	expect_no_table(unwinder, &opened);
+	/* A file that has changed. */
+	assert_int_equal(pwrite(copy, "x", 1, NOTE + 16), 1);
+	vp_guest_unwinder_take_file(unwinder, &id, copy);
+	expect_no_table(unwinder, &opened);
+	assert_int_equal(pwrite(copy, "\xab", 1, NOTE + 16), 1);
+	vp_guest_unwinder_take_file(unwinder, &id, copy);
+	job = job_at(SECOND, 16);
+	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
+	expect_chain(&job, VP_CHAIN_BY_TABLES);
+	close(copy);
+	vp_buffer_deinit(&answer);
+	vp_guest_unwinder_free(unwinder);
+	close_guest(&opened);
+}
+
+static void test_copy(void **state)
+{
+	(void)state;
+	with_build_id = true;
+	expect_copy_used();
+	header_at = LATER_HEADER;
+	expect_copy_used();
+	header_at = HEADER;
+	with_build_id = false;
+}
+
+static void send_file(int channel, const char *request, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec part = {(void *)(uintptr_t)request, strlen(request)};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(channel, &message, 0), strlen(request));
+}
+
+/* Requests with descriptors, several of them waiting, to a worker. */
+static void test_passed_copy(void **state)
+{
+	static struct vp_stack_jobs jobs;
+	struct vp_guest_worker_options options = {.dump = -1, .seed = 7, .jobs = &jobs};
+	struct vp_buffer requests = {0};
+	struct opened opened;
+	int channel[2];
+
+	(void)state;
+	with_build_id = true;
+	build_guest(false);
+	open_kernel(&opened);
+	int copy = host_copy(), wrong = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	options.memory = &opened.snapshot.memory;
+	options.vcpus = opened.snapshot.vcpus.at;
+	options.n_vcpus = opened.snapshot.vcpus.count;
+	jobs.at[0] = job_at(SECOND, 16);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, channel), 0);
+	options.channel = channel[1];
+	/* The worker receives the first descriptor with a part of its line, then both lines. */
+	vp_buffer_string(&requests, "find\nunwind 1 1\ncheck\n");
+	while (requests.size < 240)
+		vp_buffer_string(&requests, "unknown\n");
+	assert_int_equal(vp_fd_write_all(channel[0], requests.bytes, requests.size), 0);
+	vp_buffer_deinit(&requests);
+	send_file(channel[0], "file abcdef02\n", wrong);
+	send_file(channel[0], "file abcdef01\n", copy);
+	assert_int_equal(vp_fd_write_all(channel[0], "unwind 2 1\n", 11), 0);
+	shutdown(channel[0], SHUT_WR);
+	vp_guest_worker_run(&options);
+	assert_int_equal(jobs.done, 2);
+	expect_chain(&jobs.at[0], VP_CHAIN_BY_TABLES);
+	close(channel[0]);
+	close(channel[1]);
+	close(copy);
+	close(wrong);
+	close_guest(&opened);
+	with_build_id = false;
+}
+
 /* The process runs another program, whose struct file is where the first one's was. */
 static void test_reused_file(void **state)
 {
@@ -321,6 +471,7 @@ int main(void)
 	    cmocka_unit_test(test_chain),        cmocka_unit_test(test_short_copy),
 	    cmocka_unit_test(test_missing_page), cmocka_unit_test(test_no_process),
 	    cmocka_unit_test(test_bounds),       cmocka_unit_test(test_reused_file),
+	    cmocka_unit_test(test_copy),         cmocka_unit_test(test_passed_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

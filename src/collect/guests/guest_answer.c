@@ -290,12 +290,42 @@ struct vp_error *vp_guest_runtimes_parse(struct vp_slice answer, vp_guest_runtim
 	while (vp_cursor_line(&cursor, &line) && list->count < MAX_RUNTIMES) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		struct vp_guest_runtime runtime;
+		struct vp_cursor first = words;
 		if (vp_slice_is(line, "starting"))
 			*starting = true;
+		else if (vp_slice_is(vp_cursor_word(&first), "file"))
+			continue;
 		else if (parse_runtime(&words, &runtime))
 			vp_vec_push(list, runtime);
 		else
 			return vp_error_new("malformed reply from the guest memory reader");
 	}
 	return NULL;
+}
+
+void vp_guest_wanted_files_parse(struct vp_slice answer, vp_guest_wanted_files *files)
+{
+	struct vp_cursor cursor = vp_cursor_of(answer.bytes, answer.size);
+	struct vp_slice line = {0};
+
+	while (vp_cursor_line(&cursor, &line) && files->count < VP_GUEST_FILES) {
+		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+		struct vp_guest_wanted_file file;
+		struct vp_buffer path = {0};
+		if (!vp_slice_is(vp_cursor_word(&words), "file") ||
+		    !vp_build_id_parse(vp_cursor_word(&words), &file.build_id) ||
+		    !file.build_id.size)
+			continue;
+		vp_maps_unescape(vp_cursor_word(&words), &path);
+		file.path = vp_strdup(vp_buffer_text(&path));
+		vp_buffer_deinit(&path);
+		vp_vec_push(files, file);
+	}
+}
+
+void vp_guest_wanted_files_deinit(vp_guest_wanted_files *files)
+{
+	vp_vec_each (files, file)
+		free(file->path);
+	vp_vec_deinit(files);
 }

@@ -87,6 +87,14 @@ struct vp_guest_runtime {
 };
 typedef VP_VEC(struct vp_guest_runtime) vp_guest_runtime_list;
 
+/* A file of the guest that the host may have, too. */
+struct vp_guest_wanted_file {
+	struct vp_build_id build_id;
+	char *path;
+};
+typedef VP_VEC(struct vp_guest_wanted_file) vp_guest_wanted_files;
+enum { VP_GUEST_FILES = 64 };
+
 /*
  * Waits for the next parts of a reply, with a timeout for each; `heard` has the parts so far.
  * *done: the reply is complete; `heard` then has it without its last line. Errors: also those of
@@ -105,6 +113,9 @@ struct vp_error *vp_guest_processes_parse(struct vp_slice answer, vp_guest_proce
  * far. */
 struct vp_error *vp_guest_runtimes_parse(struct vp_slice answer, vp_guest_runtime_list *list,
 					 bool *starting) VP_MUST_CHECK;
+/* Parses the files among that reply, at most VP_GUEST_FILES. */
+void vp_guest_wanted_files_parse(struct vp_slice answer, vp_guest_wanted_files *files);
+void vp_guest_wanted_files_deinit(vp_guest_wanted_files *files);
 void vp_guest_processes_deinit(vp_guest_processes *processes);
 
 #endif

@@ -79,7 +79,8 @@ static void guest_reader_read_guest(void *context, int channel)
 	memcpy(keep, work->fds, VP_GUEST_ACCESS_FDS * sizeof(*keep));
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		_exit(1);
-	error = vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request, work->max_dump);
+	error = vp_confine_to_receiving(keep, VP_ARRAY_SIZE(keep), work->access->request,
+					work->max_dump);
 	if (error)
 		guest_reader_refuse(keep[CHANNEL], error);
 	work->access->read_by(work->state, prepared, keep, &guest);
@@ -181,6 +182,35 @@ struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char
 				      size_t size)
 {
 	return guest_reader_send_request(reader, requests, size);
+}
+
+void vp_guest_reader_pass_file(struct vp_guest_reader *reader, const struct vp_build_id *build_id,
+			       int fd)
+{
+	struct vp_buffer text = {0};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+
+	vp_buffer_string(&text, "file ");
+	vp_build_id_put(build_id, &text);
+	vp_buffer_string(&text, "\n");
+	struct iovec part = {text.bytes, text.size};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	/* A reader that is too busy goes without the file. */
+	if (vp_guest_reader_listens(reader, 0) &&
+	    vp_sendmsg(reader->worker.channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		vp_error_free(vp_error_errno(errno, "cannot pass a file"));
+	vp_buffer_deinit(&text);
 }
 
 bool vp_guest_reader_unwound(const struct vp_guest_reader *reader)

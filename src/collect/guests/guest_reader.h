@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reads a guest's memory in a confined process. That process has open, read-only descriptors of
  * that memory (struct vp_guest_access), and no other rights: another user, no other file, no system
- * calls except reading, writing, memory management and the one request that maps the memory. Its
- * replies are untrusted. */
+ * calls except reading, receiving, writing, memory management and the one request that maps the
+ * memory. It may be passed files that every user of the host can read (host_copy.h). Its replies
+ * are untrusted. */
 #ifndef VP_COLLECT_GUESTS_GUEST_READER_H
 #define VP_COLLECT_GUESTS_GUEST_READER_H
 
@@ -35,6 +36,9 @@ struct vp_error *vp_guest_reader_request_process(struct vp_guest_reader *reader,
 /* Sends requests without a reply (vp_guest_hits): all or none. */
 struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char *requests,
 				      size_t size) VP_MUST_CHECK;
+/* Passes the host's copy of a file with missing unwind tables; it stays open here. */
+void vp_guest_reader_pass_file(struct vp_guest_reader *reader, const struct vp_build_id *build_id,
+			       int fd);
 /* A place for a stack to be unwound with the next request; NULL: VP_STACK_JOBS have one, or the
  * request before is not complete. */
 struct vp_stack_job *vp_guest_reader_job(struct vp_guest_reader *reader);

@@ -10,6 +10,7 @@
 #include "collect/guests/guest_retry.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch_private.h"
+#include "collect/guests/host_copy.h"
 #include "collect/guests/pack_cache.h"
 #include "guestmem/memory/memory.h"
 #include "guestreader/stack_job.h"
@@ -441,6 +442,20 @@ static struct vp_error *guest_watch_take_runtimes(struct vp_guest_watch *watch, 
 	return NULL;
 }
 
+/* Passes the host's copies of files to the reader that lacks pages of them. */
+static void pass_files(struct guest *guest, struct vp_slice answer)
+{
+	vp_guest_wanted_files files = {0};
+
+	vp_guest_wanted_files_parse(answer, &files);
+	vp_vec_each (&files, file) {
+		VP_AUTO_CLOSE int fd = vp_host_copy_open(file->path, "/usr/");
+		if (fd >= 0)
+			vp_guest_reader_pass_file(guest->reader, &file->build_id, fd);
+	}
+	vp_guest_wanted_files_deinit(&files);
+}
+
 /* Processes a reply, or an error instead. */
 static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, struct guest *guest,
 						struct vp_slice answer)
@@ -458,6 +473,8 @@ static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, st
 	}
 	if (guest->state == GUEST_CHECKING)
 		VP_TRY(guest_watch_take_runtimes(watch, guest, answer, &starting));
+	if (guest->state == GUEST_CHECKING)
+		pass_files(guest, answer);
 	guest->state = GUEST_READY;
 	guest->next = vp_clock_monotonic() + (starting ? SOON_NS : check_s(watch) * SECOND);
 	return NULL;

@@ -152,32 +152,44 @@ bool vp_guest_file_read(const struct vp_guest_file *file, uint64_t offset, void 
 	return true;
 }
 
-static bool pagecache_read_header(const struct vp_guest_file *file, Elf64_Ehdr *header)
+static bool pagecache_read_header(vp_file_bytes get, void *context, Elf64_Ehdr *header)
 {
-	return vp_guest_file_read(file, 0, header, sizeof(*header)) &&
+	return get(context, 0, header, sizeof(*header)) &&
 	       !memcmp(header->e_ident, ELFMAG, SELFMAG) &&
 	       header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_ident[EI_DATA] == ELFDATA2LSB;
 }
 
-bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id *ret)
+bool vp_file_build_id(vp_file_bytes get, void *context, struct vp_build_id *ret)
 {
 	Elf64_Ehdr header;
 
 	*ret = (struct vp_build_id){0};
-	if (!pagecache_read_header(file, &header) || header.e_phentsize != sizeof(Elf64_Phdr))
+	if (!pagecache_read_header(get, context, &header) ||
+	    header.e_phentsize != sizeof(Elf64_Phdr))
 		return false;
 	for (unsigned i = 0; i < header.e_phnum && i < MAX_PROGRAM_HEADERS; i++) {
 		char notes[MAX_NOTES];
 		Elf64_Phdr segment;
-		if (!vp_guest_file_read(file, header.e_phoff + i * sizeof(segment), &segment,
-					sizeof(segment)))
+		if (!get(context, header.e_phoff + i * sizeof(segment), &segment, sizeof(segment)))
 			return false;
 		if (segment.p_type == PT_NOTE && segment.p_filesz <= sizeof(notes) &&
-		    vp_guest_file_read(file, segment.p_offset, notes, segment.p_filesz) &&
+		    get(context, segment.p_offset, notes, segment.p_filesz) &&
 		    vp_build_id_in_notes(notes, segment.p_filesz, ret))
 			return true;
 	}
 	return false;
+}
+
+static bool read_of_guest(void *context, uint64_t offset, void *bytes, size_t size)
+{
+	return vp_guest_file_read(context, offset, bytes, size);
+}
+
+bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id *ret)
+{
+	struct vp_guest_file source = *file;
+
+	return vp_file_build_id(read_of_guest, &source, ret);
 }
 
 uint64_t vp_guest_file_print(const struct vp_guest_file *file)

@@ -23,7 +23,10 @@ bool vp_guest_file_open_inode(const struct vp_guest_kernel *kernel, uint64_t ino
 /* Reads the file; false unless all bytes are resident. */
 bool vp_guest_file_read(const struct vp_guest_file *file, uint64_t offset, void *bytes,
 			size_t size) VP_MUST_CHECK;
-/* Reads the build-id from the file's ELF notes. */
+/* Reads bytes of a file; false: they cannot be read. */
+typedef bool (*vp_file_bytes)(void *context, uint64_t offset, void *bytes, size_t size);
+/* Reads the build-id from a file's ELF notes. */
+bool vp_file_build_id(vp_file_bytes get, void *context, struct vp_build_id *ret);
 bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id *ret);
 /* Substitute for a missing build-id: a hash of the size and the first page, with the ELF headers.
  * 0: that page is not resident. */
