@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "collect/guests/host_copy.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -30,11 +31,11 @@ static bool is_public(int fd, const char *folder)
 
 int vp_host_copy_open(const char *path, const char *folder)
 {
-	int fd = path[0] == '/' ? vp_file_open_regular(path, MAX_BYTES, 0) : -1;
+	/* Not opened for reading before it is known to be public: that alone has effects elsewhere,
+	 * as in tracefs. */
+	VP_AUTO_CLOSE int place = path[0] == '/' ? open(path, O_PATH | O_CLOEXEC) : -1;
+	VP_AUTO_FREE char *itself = vp_format("/proc/self/fd/%d", place);
 
-	if (fd >= 0 && !is_public(fd, folder)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	return place >= 0 && is_public(place, folder) ? vp_file_open_regular(itself, MAX_BYTES, 0)
+						      : -1;
 }
