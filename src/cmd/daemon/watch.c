@@ -72,7 +72,7 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : "";
 }
 
-/* Removes files of an earlier flight recorder and starts a new one. */
+/* Removes files of an earlier flight recorder and, unless it is off, starts a new one. */
 static void start_flight(struct vperfd *daemon, uint64_t now)
 {
 	struct vp_daemon_words words;
@@ -82,6 +82,10 @@ static void start_flight(struct vperfd *daemon, uint64_t now)
 		return;
 	vp_file_remove_all(path);
 	daemon->flight_retry_at = now + FLIGHT_RETRY_NS;
+	if (!daemon->config.flight_bytes) {
+		daemon->flight_retry_at = UINT64_MAX; /* until the configuration is read again */
+		return;
+	}
 	vp_daemon_flight_words(&daemon->config, daemon->program, path, &words);
 	VP_AUTO_ERROR struct vp_error *error = vp_child_start(&words, -1, &daemon->flight.process);
 	if (error) {
@@ -101,7 +105,7 @@ static void watch_flight(struct vperfd *daemon, uint64_t now)
 		free(flight->path);
 		*flight = (struct vp_recorder){0};
 	}
-	if (!flight->process && daemon->config.flight_bytes && now >= daemon->flight_retry_at)
+	if (!flight->process && now >= daemon->flight_retry_at)
 		start_flight(daemon, now);
 }
 
