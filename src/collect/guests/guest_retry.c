@@ -15,15 +15,16 @@ enum {
 	/* A guest that has just started or rebooted has no kernel yet: that many retries are soon,
 	 * then the interval grows. */
 	QUICK_TRIES = 5,
+	QUICK_SIGNS = 20, /* a kernel that boots is not complete for some time */
 	GROWTH = 2,
 	GROWTH_SAMPLED = 4, /* a guest that boots Linux is noticed by samples */
 };
 
-static unsigned pause_s(unsigned tries, unsigned growth, unsigned longest)
+static unsigned pause_s(unsigned tries, unsigned quick, unsigned growth, unsigned longest)
 {
 	unsigned pause = VP_RETRY_S;
 
-	for (unsigned i = QUICK_TRIES; i < tries && pause < longest; i++)
+	for (unsigned i = quick; i < tries && pause < longest; i++)
 		pause *= growth;
 	return pause < longest ? pause : longest;
 }
@@ -48,9 +49,9 @@ unsigned vp_guest_retry_longest_s(bool sampled)
 
 bool vp_guest_retry_is_due(const struct vp_guest_retry *retry, bool sampled, uint64_t now)
 {
-	unsigned pause = pause_s(retry->tries, sampled ? GROWTH_SAMPLED : GROWTH,
+	unsigned pause = pause_s(retry->tries, QUICK_TRIES, sampled ? GROWTH_SAMPLED : GROWTH,
 				 vp_guest_retry_longest_s(sampled));
-	unsigned after_sign = pause_s(retry->signs, GROWTH, VP_RETRY_SIGN_S);
+	unsigned after_sign = pause_s(retry->signs, QUICK_SIGNS, GROWTH, VP_RETRY_SIGN_S);
 
 	if (retry->has_sign && after_sign < pause)
 		pause = after_sign;
