@@ -20,6 +20,7 @@ enum {
 	HEAP_TAG = 1,
 	HEAP_TAG_MASK = 3,
 	SMI_SHIFT = 32,
+	CODE_SIZE = 20, /* of a function that returns a variable, at most */
 };
 #define LARGEST_BLOB (64ULL << 20)
 /* Upper limit of user space with 5 levels of page tables. */
@@ -145,25 +146,61 @@ static bool read_below(const struct vp_process_memory *memory, uint64_t symbol, 
 	return *ret && *ret < LARGEST_OFFSET && *ret % WORD == 0;
 }
 
-/* Reads the variable that the function returns: `mov N(%rip), %rax; ret`, or %eax. */
+/* The address that x86-64 code returns the value of: `mov N(%rip), %rax; ret`, or %eax. 0: other
+ * code. */
+static uint64_t returned_by_x86(const unsigned char code[CODE_SIZE], uint64_t function,
+				bool is_word)
+{
+	size_t at = 0;
+	int32_t distance;
+
+	if (!memcmp(code, "\xf3\x0f\x1e\xfa", 4))
+		at = 4;
+	if (is_word && code[at++] != 0x48)
+		return 0;
+	if (code[at] != 0x8b || code[at + 1] != 0x05 || code[at + 6] != 0xc3)
+		return 0;
+	memcpy(&distance, code + at + 2, sizeof(distance));
+	return function + at + 6 + (uint64_t)(int64_t)distance;
+}
+
+/* The same of 64-bit Arm's: `adrp x0, N; add x0, x0, #N; ldr x0, [x0, #N]; ret`, or w0, and without
+ * the addition. */
+static uint64_t returned_by_arm(const unsigned char code[CODE_SIZE], uint64_t function,
+				bool is_word)
+{
+	const uint32_t landing = 0xd503245f, load = is_word ? 0xf9400000 : 0xb9400000;
+	uint32_t words[CODE_SIZE / sizeof(uint32_t)];
+	const uint32_t *next = words;
+
+	memcpy(words, code, sizeof(words));
+	next += *next == landing;
+	uint64_t address = (function + 4 * (uint64_t)(next - words)) & ~0xfffULL;
+	if ((*next & 0x9f00001f) != 0x90000000)
+		return 0;
+	/* 21 bits with a sign */
+	uint64_t pages = (uint64_t)(*next >> 5 & 0x7ffff) << 2 | (*next >> 29 & 3);
+	address += ((pages ^ (1ULL << 20)) - (1ULL << 20)) * 4096;
+	if ((*++next & 0xffc003ff) == 0x91000000)
+		address += *next++ >> 10 & 0xfff;
+	if ((*next & 0xffc003ff) != load || next[1] != 0xd65f03c0)
+		return 0;
+	return address + (uint64_t)(*next >> 10 & 0xfff) * (is_word ? 8 : 4);
+}
+
+/* Reads the variable that the function returns. */
 static bool read_returned(const struct vp_process_memory *memory, uint64_t function, bool is_word,
 			  uint64_t *ret)
 {
-	unsigned char code[16];
-	size_t at = 0, size = is_word ? 8 : 4;
-	int32_t distance;
+	unsigned char code[CODE_SIZE];
 
 	*ret = 0;
 	if (!function || !vp_process_read(memory, function, code, sizeof(code)))
 		return false;
-	if (!memcmp(code, "\xf3\x0f\x1e\xfa", 4))
-		at = 4;
-	if (is_word && code[at++] != 0x48)
-		return false;
-	if (code[at] != 0x8b || code[at + 1] != 0x05 || code[at + 6] != 0xc3)
-		return false;
-	memcpy(&distance, code + at + 2, sizeof(distance));
-	return vp_process_read(memory, function + at + 6 + (uint64_t)(int64_t)distance, ret, size);
+	uint64_t address = returned_by_x86(code, function, is_word);
+	if (!address)
+		address = returned_by_arm(code, function, is_word);
+	return address && vp_process_read(memory, address, ret, is_word ? 8 : 4);
 }
 
 void vp_v8_find_blob(struct vp_v8 *v8)

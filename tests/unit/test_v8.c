@@ -116,6 +116,42 @@ static void test_open(void **state)
 	assert_int_equal(opened.blob_high, 0);
 }
 
+static void put_code(size_t place, const uint32_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		v8_put(&v8, place + 4 * i, words[i], 4);
+}
+
+/* Functions of 64-bit Arm that return the blob: with and without an addition, behind a landing pad,
+ * from a page before theirs. */
+static void test_blob_on_arm(void **state)
+{
+	enum { FAR = 0x3f00 }; /* three pages further */
+	const uint32_t code[] = {0x90000000, 0xf9424000, 0xd65f03c0};
+	const uint32_t size[] = {0xd503245f, 0x90000000, 0x91120000, 0xb9400800, 0xd65f03c0};
+	const uint32_t far[] = {0xb0ffffe0, 0x91120000, 0xf9400000, 0xd65f03c0};
+	struct vp_v8 opened;
+
+	(void)state;
+	v8_make(&opened, V8_OLD);
+	put_code(V8_AT_CODE, code, 3);
+	put_code(V8_AT_CODE + 0x20, size, 5);
+	expect_no_error(vp_v8_open(&v8.memory, v8.symbols, &opened));
+	assert_int_equal(opened.blob_low, V8_BASE + 0x100000);
+	assert_int_equal(opened.blob_high, V8_BASE + 0x300000);
+	put_code(FAR, far, 4);
+	v8.symbols[VP_V8_BLOB] = V8_BASE + FAR;
+	expect_no_error(vp_v8_open(&v8.memory, v8.symbols, &opened));
+	assert_int_equal(opened.blob_low, V8_BASE + 0x100000);
+	/* Another register, and no return. */
+	for (unsigned word = 0; word < 4; word++) {
+		put_code(FAR, far, 4);
+		v8_put(&v8, FAR + 4UL * word, far[word] ^ 1 << (word == 3 ? 5 : 0), 4);
+		expect_no_error(vp_v8_open(&v8.memory, v8.symbols, &opened));
+		assert_int_equal(opened.blob_high, 0);
+	}
+}
+
 /* Strings that consist of themselves, and sizes without a limit. */
 static void test_forged(void **state)
 {
@@ -185,8 +221,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_names),  cmocka_unit_test(test_frames),
-	    cmocka_unit_test(test_open),   cmocka_unit_test(test_forged),
-	    cmocka_unit_test(test_births),
+	    cmocka_unit_test(test_open),   cmocka_unit_test(test_blob_on_arm),
+	    cmocka_unit_test(test_forged), cmocka_unit_test(test_births),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
