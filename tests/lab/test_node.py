@@ -11,7 +11,7 @@ from lab import REPOSITORY, run_scenario, vperf
 
 sys.path.insert(0, str(REPOSITORY / "lab"))
 from vlablib import debian_programs  # noqa: E402
-from vlablib.arch import AMD64  # noqa: E402
+from vlablib.arch import AMD64, ARM64  # noqa: E402
 
 COMMON = ("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libbrotli1", "libnghttp2-14", "nodejs", "node-acorn", "node-cjs-module-lexer", "node-undici")
 # Suite → version, packages: V8 and what it is linked with.
@@ -67,17 +67,17 @@ def pack(work, fetched):
     return packed
 
 
-def run_node(directory, suite):
+def run_node(directory, suite, event="", arch=AMD64):
     work = Path(f"{directory}.programs")
     work.mkdir(parents=True, exist_ok=True)
-    fetched = debian_programs.get(AMD64, SUITES[suite][1], suite)
+    fetched = debian_programs.get(arch, SUITES[suite][1], suite)
     (work / "start").write_text("mount --bind /proc /new/proc; mount --bind /dev /new/dev; exec busybox chroot /new /usr/bin/node $*\n")
     lines = f"file g1 {pack(work, fetched)} /root.tar\nfile g1 {work / 'start'} /start\n"
     before = "command lab-guest run g1 mkdir /new\ncommand lab-guest run g1 tar -C /new -xf /root.tar\n"
-    records = "".join(f"command nice -n -15 vperf record {options}--no-agent --vm g1 -o /out/{name} -- "
+    records = "".join(f"command nice -n -15 vperf record {options}{event}--no-agent --vm g1 -o /out/{name} -- "
                       f"lab-guest run g1 sh /start {flags}{FILE} 12 {size}\n" for name, options, flags, size in RECORDINGS)
     guest = f"guest g1 vcpus=1 memory=1280 truth=no kernel={suite} flavour=cloud"
-    return run_scenario(f"host pcpus=1 icount=yes memory=3072\n{guest}\n{lines}{before}{records}", directory, timeout=2400, silence=900)
+    return run_scenario(f"host arch={arch.name} pcpus=1 icount=yes memory=3072\n{guest}\n{lines}{before}{records}", directory, timeout=2400, silence=900)
 
 
 def function_of(name):
@@ -160,8 +160,15 @@ def run_trixie(directory):
     return run_node(directory, "trixie")
 
 
+def run_on_arm(directory):
+    """Sampled by time: the emulated processor has counters."""
+    return run_node(directory, "bookworm", "-e cpu-clock ", ARM64)
+
+
 run_bookworm.is_virtual = True
+run_on_arm.is_virtual = True
 run_trixie.is_virtual = True
 TESTS = []
 QUICK = ()
-FULL = [("names: node 18 without options", run_bookworm, check), ("names: node 20 without options", run_trixie, check)]
+FULL = [("names: node 18 without options", run_bookworm, check), ("names: node 20 without options", run_trixie, check),
+        ("64-bit Arm, node 18", run_on_arm, check)]

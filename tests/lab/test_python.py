@@ -13,13 +13,14 @@ from lab import REPOSITORY, run_scenario, vperf
 
 sys.path.insert(0, str(REPOSITORY / "lab"))
 from vlablib import debian_programs  # noqa: E402
-from vlablib.arch import AMD64  # noqa: E402
+from vlablib.arch import AMD64, ARM64  # noqa: E402
 
 # suite → version, and packages: the second guest's programs need a newer C library.
 SUITES = {"bookworm": ("3.11", ("libpython3.11-minimal", "python3.11-minimal")),
           "trixie": ("3.13", ("libc6", "libexpat1", "libpython3.13-minimal", "python3.13-minimal", "zlib1g"))}
 # The program's name is that of the dynamic linker then.
-LOADER = "/new/usr/lib64/ld-linux-x86-64.so.2"
+LOADERS = {"amd64": "/new/usr/lib64/ld-linux-x86-64.so.2", "arm64": "/new/usr/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1"}
+LIBRARIES = {"amd64": "usr/lib/x86_64-linux-gnu", "arm64": "usr/lib/aarch64-linux-gnu"}
 # Percent of the time in the two functions that spin.
 SHARES = {"often": 80, "seldom": 20}
 # Percent of the samples, and of the chains, from SETTLED on: before that, vperf looks for the process, and in the first recording for the
@@ -79,14 +80,14 @@ def library_of(work, fetched, version):
     return archive
 
 
-def pack(work, fetched, version):
+def pack(work, fetched, version, arch):
     """A root for the interpreter, packed: the lab takes an ELF file for a program with this machine's libraries."""
     packed = work / "root.tar"
     root = work / "root"
     subprocess.run(["rm", "-rf", root], check=True)
     (root / "usr/bin").mkdir(parents=True)
     (root / "usr/lib").mkdir()
-    for name in (f"usr/bin/python{version}", "usr/lib64", "usr/lib/x86_64-linux-gnu"):
+    for name in (f"usr/bin/python{version}", "usr/lib64", LIBRARIES[arch.name]):
         if (fetched / name).exists():
             subprocess.run(["cp", "-a", fetched / name, root / name], check=True)
     library_of(root / "usr/lib", fetched, version)
@@ -94,26 +95,26 @@ def pack(work, fetched, version):
     return packed
 
 
-def run_python(directory, suite):
+def run_python(directory, suite, event="", arch=AMD64):
     version, packages = SUITES[suite]
     work = Path(f"{directory}.programs")
     work.mkdir(parents=True, exist_ok=True)
-    fetched = debian_programs.get(AMD64, packages, suite)
+    fetched = debian_programs.get(arch, packages, suite)
     (work / "known.py").write_text(PROGRAM)
     if suite == "bookworm":
         files = {f"/usr/bin/python{version}": fetched / f"usr/bin/python{version}", "/known.py": work / "known.py",
                  f"/usr/lib/python{version.replace('.', '')}.zip": library_of(work, fetched, version)}
         before, python = "", f"python{version}"
     else:
-        (work / "start").write_text(f"PYTHONHOME=/new/usr exec {LOADER} --library-path /new/usr/lib/x86_64-linux-gnu /new/usr/bin/python{version} $*\n")
-        files = {"/root.tar": pack(work, fetched, version), "/start": work / "start", "/known.py": work / "known.py"}
+        (work / "start").write_text(f"PYTHONHOME=/new/usr exec {LOADERS[arch.name]} --library-path /new/{LIBRARIES[arch.name]} /new/usr/bin/python{version} $*\n")
+        files = {"/root.tar": pack(work, fetched, version, arch), "/start": work / "start", "/known.py": work / "known.py"}
         before = "command lab-guest run g1 mkdir /new\ncommand lab-guest run g1 tar -C /new -xf /root.tar\n"
         python = "sh /start"
     lines = "".join(f"file g1 {source} {path}\n" for path, source in files.items())
-    records = "".join(f"command nice -n -15 vperf record {options}--no-agent --vm g1 -o /out/{name} -- lab-guest run g1 {python} -S /known.py 12 {how}\n"
+    records = "".join(f"command nice -n -15 vperf record {options}{event}--no-agent --vm g1 -o /out/{name} -- lab-guest run g1 {python} -S /known.py 12 {how}\n"
                       for name, options, how in RECORDINGS)
     guest = f"guest g1 vcpus=1 memory=768 truth=no kernel={suite} flavour=cloud"
-    return run_scenario(f"host pcpus=1 icount=yes memory=2048\n{guest}\n{lines}{before}{records}", directory, timeout=2400, silence=900)
+    return run_scenario(f"host arch={arch.name} pcpus=1 icount=yes memory=2048\n{guest}\n{lines}{before}{records}", directory, timeout=2400, silence=900)
 
 
 def function_of(name):
@@ -185,8 +186,8 @@ def check_chains(run_, claims, comm, name, how):
         claims.share(f"{name}: chains of {of}()", right[of], (counted, report), expected)
 
 
-def check(run_, claims, suite):
-    comm = f"python{SUITES[suite][0]}" if suite == "bookworm" else Path(LOADER).name[:15]
+def check(run_, claims, suite, arch=AMD64):
+    comm = f"python{SUITES[suite][0]}" if suite == "bookworm" else Path(LOADERS[arch.name]).name[:15]
     for name, options, how in RECORDINGS:
         if options:
             check_chains(run_, claims, comm, name, how)
@@ -202,9 +203,16 @@ def run_trixie(directory):
     return run_python(directory, "trixie")
 
 
+def run_on_arm(directory):
+    """Sampled by time: the emulated processor has counters."""
+    return run_python(directory, "trixie", "-e cpu-clock ", ARM64)
+
+
 run_bookworm.is_virtual = True
+run_on_arm.is_virtual = True
 run_trixie.is_virtual = True
 TESTS = []
 QUICK = ()
 FULL = [("names: python 3.11 without options", run_bookworm, lambda run_, claims: check(run_, claims, "bookworm")),
-        ("names: python 3.13 without options", run_trixie, lambda run_, claims: check(run_, claims, "trixie"))]
+        ("names: python 3.13 without options", run_trixie, lambda run_, claims: check(run_, claims, "trixie")),
+        ("64-bit Arm, python 3.13", run_on_arm, lambda run_, claims: check(run_, claims, "trixie", ARM64))]
