@@ -119,19 +119,20 @@ static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, cons
 	return true;
 }
 
-/* Counts and time since the last check. */
+/* Counts and time since the last check. A check that comes late shows steal, which is included in
+ * the thread's apparent CPU time: its pace is not the thread's. */
 static void update_pace(struct vp_counters_overflow *overflow, uint64_t counted, uint64_t took)
 {
 	struct pace *paces = overflow->paces;
 
-	if (paces[0].count && counted < overflow->period / 8)
+	if (paces[0].count && (counted < overflow->period / 8 || took / 2 > overflow->asked_ns))
 		return;
 	if (paces[0].count >= overflow->period / 8)
 		paces[1] = paces[0];
 	paces[0] = (struct pace){counted, took};
 }
 
-/* The faster one: steal is included in the thread's apparent CPU time. */
+/* The faster one: it is less disturbed by steal. */
 static struct pace pace_of(const struct vp_counters_overflow *overflow)
 {
 	struct pace last = overflow->paces[0], before = overflow->paces[1];

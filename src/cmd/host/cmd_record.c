@@ -418,8 +418,7 @@ static int run_record(int argc, char **argv)
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
 	     "record call chains of host and guests"},
 	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
-	     "as -g; guest user space by unwind tables (MODE dwarf, as -g) or frame pointers only "
-	     "(fp)"},
+	     "as -g; guest user space by tables (MODE dwarf, as -g) or frame pointers (fp)"},
 	    VP_RECORD_TARGET_OPTIONS(&record.targets),
 	    {'a', "all-cpus", VP_OPTION_FLAG, &record.ignored_flag, NULL, NULL}, /* the default */
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,

@@ -184,7 +184,7 @@ struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char
 	return guest_reader_send_request(reader, requests, size);
 }
 
-void vp_guest_reader_pass_file(struct vp_guest_reader *reader, const struct vp_build_id *build_id,
+bool vp_guest_reader_pass_file(struct vp_guest_reader *reader, const struct vp_build_id *build_id,
 			       int fd)
 {
 	struct vp_buffer text = {0};
@@ -206,11 +206,11 @@ void vp_guest_reader_pass_file(struct vp_guest_reader *reader, const struct vp_b
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(sizeof(fd));
 	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	/* A reader that is too busy goes without the file. */
-	if (vp_guest_reader_listens(reader, 0) &&
-	    vp_sendmsg(reader->worker.channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		vp_error_free(vp_error_errno(errno, "cannot pass a file"));
+	bool is_passed =
+	    vp_guest_reader_listens(reader, 0) &&
+	    vp_sendmsg(reader->worker.channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 	vp_buffer_deinit(&text);
+	return is_passed;
 }
 
 bool vp_guest_reader_unwound(const struct vp_guest_reader *reader)

@@ -36,8 +36,9 @@ struct vp_error *vp_guest_reader_request_process(struct vp_guest_reader *reader,
 /* Sends requests without a reply (vp_guest_hits): all or none. */
 struct vp_error *vp_guest_reader_hits(struct vp_guest_reader *reader, const char *requests,
 				      size_t size) VP_MUST_CHECK;
-/* Passes the host's copy of a file with missing unwind tables; it stays open here. */
-void vp_guest_reader_pass_file(struct vp_guest_reader *reader, const struct vp_build_id *build_id,
+/* Passes the host's copy of a file with missing unwind tables; it stays open here. False: the
+ * reader is too busy, and goes without the file. */
+bool vp_guest_reader_pass_file(struct vp_guest_reader *reader, const struct vp_build_id *build_id,
 			       int fd);
 /* A place for a stack to be unwound with the next request; NULL: VP_STACK_JOBS have one, or the
  * request before is not complete. */
