@@ -3,12 +3,8 @@
 #ifndef VP_TESTS_ARM_GUEST_H
 #define VP_TESTS_ARM_GUEST_H
 
+#include "arm_tables.h"
 #include "guest_builder.h"
-#include "schema/paging.h"
-
-#define ARM_VALID 1ULL
-#define ARM_TABLE 3ULL
-#define ARM_PAGE 3ULL
 
 /* The made kernel with page tables of Arm's: they are behind it, as is one more mm. */
 enum { TABLES_GPA = 0x10000000, TABLES = 0x80000, PERCPU_AT = 0x1e000 };

@@ -11,76 +11,44 @@
 #include "guestmem/tasks/process.h"
 #include "guestmem/tasks/tasks.h"
 
-#define USER (1ULL << 6)
-#define CONTIGUOUS (1ULL << 52)
-
-/* Words of a memory that is empty otherwise, by their addresses. */
-static struct word {
-	uint64_t at, value;
-} words[64];
-static size_t n_words;
-
-static void put_word(uint64_t at, uint64_t value)
-{
-	assert_true(n_words < VP_ARRAY_SIZE(words));
-	words[n_words++] = (struct word){at, value};
-}
+static struct arm_words words;
 
 static bool read_words(void *context, uint64_t hva, void *bytes, size_t size)
 {
 	assert_true(size <= 8);
 	memset(bytes, 0, size);
-	for (size_t i = 0; i < n_words; i++)
-		if (words[i].at == hva)
-			memcpy(bytes, &words[i].value, size);
+	for (size_t i = 0; i < words.count; i++)
+		if (words.at[i].at == hva)
+			memcpy(bytes, &words.at[i].value, size);
 	return true;
 }
 
-static const struct {
-	unsigned page_bits, va_bits;
-	bool wide;
-	unsigned levels;
-} granules[] = {{12, 48, false, 4}, {12, 39, false, 3}, {12, 52, true, 5},  {14, 47, false, 3},
-		{14, 48, false, 4}, {14, 52, true, 4},  {14, 36, false, 2}, {16, 48, false, 3},
-		{16, 52, false, 3}, {16, 42, false, 2}};
-
 static struct vp_guest_memory memory = {.arch = VP_GUEST_ARM64, .read = read_words};
 
-/* Tables down to `level`, each at a multiple of 64 KiB, and the entry there. */
-static struct vp_guest_view make_tables(size_t i, uint64_t va, unsigned level, uint64_t entry)
+/* Tables down to `level`, and that entry there. */
+static struct vp_guest_view make_tables(const struct arm_granule *granule, uint64_t va,
+					unsigned level, uint64_t entry)
 {
-	struct vp_guest_view view = {
-	    .memory = &memory,
-	    .root = 0x10000,
-	    .paging = vp_paging_arm(granules[i].page_bits, granules[i].va_bits, granules[i].wide)};
-	uint64_t table = view.root;
-
-	n_words = 0;
-	for (unsigned at = view.paging.levels; at >= level; at--) {
-		uint64_t next = table + 0x10000;
-		put_word(table + 8 * vp_paging_index(&view.paging, at, va),
-			 at > level ? next | ARM_TABLE : entry);
-		table = next;
-	}
-	return view;
+	words.count = 0;
+	arm_words_put(&words, arm_words_put_tables(&words, granule, va, level), entry);
+	return (struct vp_guest_view){
+	    .memory = &memory, .root = ARM_TABLES_AT, .paging = arm_granule_paging(granule)};
 }
 
-static uint64_t an_address(size_t i)
-{
-	return -(1ULL << granules[i].va_bits) |
-	       (0x5a5a5a5a5a5a5a5aULL >> (64 - granules[i].va_bits));
-}
+#define each_granule(granule)                                                                      \
+	for (const struct arm_granule *granule = arm_granules;                                     \
+	     granule < arm_granules + VP_ARRAY_SIZE(arm_granules); granule++)
 
 static void test_pages(void **state)
 {
 	const uint64_t gpa = 0x7654320000ULL;
 
-	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++) {
-		uint64_t va = an_address(i), size = 1ULL << granules[i].page_bits;
+	each_granule (granule) {
+		uint64_t va = arm_granule_address(granule), size = arm_granule_size(granule, 1);
 		struct vp_guest_page page;
 		struct vp_guest_view view =
-		    make_tables(i, va, 1, gpa | ARM_PAGE | USER | CONTIGUOUS | 0x400);
-		assert_int_equal(view.paging.levels, granules[i].levels);
+		    make_tables(granule, va, 1, gpa | ARM_PAGE | ARM_USER | 0x400);
+		assert_int_equal(view.paging.levels, granule->levels);
 		assert_true(vp_guest_view_walk(&view, va, &page));
 		assert_int_equal(page.gpa, gpa + va % size);
 		assert_int_equal(page.left, size - va % size);
@@ -90,28 +58,26 @@ static void test_pages(void **state)
 		assert_false(vp_guest_view_walk(&view, va ^ 5ULL << 54, &page));
 		/* The same in the lower half, whose tables are others. */
 		assert_true(
-		    vp_guest_view_walk(&view, va & ((1ULL << granules[i].va_bits) - 1), &page));
+		    vp_guest_view_walk(&view, va & ((1ULL << granule->va_bits) - 1), &page));
 		/* A block at the last level is none; nor is an entry without the valid bit. */
-		view = make_tables(i, va, 1, gpa | ARM_VALID);
+		view = make_tables(granule, va, 1, gpa | ARM_VALID);
 		assert_false(vp_guest_view_walk(&view, va, &page));
-		view = make_tables(i, va, 1, gpa | (ARM_PAGE & ~ARM_VALID));
+		view = make_tables(granule, va, 1, gpa | (ARM_PAGE & ~ARM_VALID));
 		assert_false(vp_guest_view_walk(&view, va, &page));
 	}
 }
 
 static void test_blocks(void **state)
 {
-	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++)
-		for (unsigned level = 2; level <= granules[i].levels; level++) {
-			unsigned page_bits = granules[i].page_bits;
-			uint64_t va = an_address(i), gpa;
-			uint64_t size = 1ULL << (page_bits + (page_bits - 3) * (level - 1));
-			bool allowed = level == 2 ||
-				       (level == 3 && (page_bits != 14 || granules[i].wide)) ||
-				       (level == 4 && page_bits == 12 && granules[i].wide);
+	each_granule (granule)
+		for (unsigned level = 2; level <= granule->levels; level++) {
+			uint64_t va = arm_granule_address(granule);
+			uint64_t size = arm_granule_size(granule, level);
+			uint64_t gpa = size & 0xffffffffffffULL;
+			bool allowed = arm_granule_has_block(granule, level);
 			struct vp_guest_page page;
-			gpa = size & 0xffffffffffffULL;
-			struct vp_guest_view view = make_tables(i, va, level, gpa | ARM_VALID);
+			struct vp_guest_view view =
+			    make_tables(granule, va, level, gpa | ARM_VALID);
 			assert_int_equal(vp_guest_view_walk(&view, va, &page), allowed);
 			if (!allowed)
 				continue;
@@ -121,25 +87,146 @@ static void test_blocks(void **state)
 		}
 }
 
-/* Bits 51 to 48 are elsewhere. */
+/* An address of memory with as many bits as entries have, a multiple of `size`. */
+static uint64_t high_address(const struct arm_granule *granule, uint64_t size)
+{
+	const unsigned bits = granule->page_bits == 16 || granule->wide ? 52 : 48;
+
+	return 0xdb65432130000ULL & ((1ULL << bits) - 1) & ~(size - 1);
+}
+
+/* Bits 51 to 48 are elsewhere, in entries of pages and of blocks. */
 static void test_wide_addresses(void **state)
 {
-	const uint64_t gpa = 0xd765432130000ULL;
+	each_granule (granule)
+		for (unsigned level = 1; level <= granule->levels; level++) {
+			if (level > 1 && !arm_granule_has_block(granule, level))
+				continue;
+			uint64_t va = arm_granule_address(granule);
+			uint64_t size = arm_granule_size(granule, level);
+			uint64_t gpa = high_address(granule, size);
+			struct vp_guest_page page;
+			assert_true(gpa >> 47);
+			assert_int_equal(vp_guest_memory_left(&memory, gpa), 0);
+			struct vp_guest_view view = make_tables(
+			    granule, va, level,
+			    arm_granule_entry(granule, gpa) | (level > 1 ? ARM_VALID : ARM_PAGE));
+			assert_true(vp_guest_view_walk(&view, va, &page));
+			assert_int_equal(page.gpa, gpa + va % size);
+		}
+}
 
-	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++) {
-		uint64_t va = an_address(i), entry = 0;
+/* A table above 48 bits. */
+static void test_wide_tables(void **state)
+{
+	each_granule (granule) {
+		uint64_t va = arm_granule_address(granule), size = arm_granule_size(granule, 1);
+		uint64_t table = high_address(granule, 1ULL << 16), gpa = 0x7654320000ULL;
+		const struct vp_paging paging = arm_granule_paging(granule);
+		struct vp_guest_memory everywhere = {.arch = VP_GUEST_ARM64, .read = read_words};
 		struct vp_guest_page page;
-		if (granules[i].page_bits == 16)
-			entry = (gpa & 0xffffffff0000ULL) | gpa >> 48 << 12;
-		else if (granules[i].wide)
-			entry = (gpa & 0x3ffffffff0000ULL) | gpa >> 50 << 8;
-		else
-			continue;
-		struct vp_guest_view view = make_tables(i, va, 1, entry | ARM_PAGE);
-		assert_true(vp_guest_memory_left(&memory, gpa) == 0);
+		struct vp_guest_view view =
+		    make_tables(granule, va, 2, arm_granule_entry(granule, table) | ARM_TABLE);
+		vp_guest_memory_add(&everywhere, 0, 1ULL << 52, 0);
+		view.memory = &everywhere;
+		arm_words_put(&words, table + 8 * vp_paging_index(&paging, 1, va), gpa | ARM_PAGE);
 		assert_true(vp_guest_view_walk(&view, va, &page));
-		assert_int_equal(page.gpa, gpa + va % (1ULL << granules[i].page_bits));
+		assert_int_equal(page.gpa, gpa + va % size);
+		vp_guest_memory_deinit(&everywhere);
 	}
+}
+
+/* The entries of a contiguous block, each with its own address, and what surrounds them. */
+static void test_contiguous(void **state)
+{
+	each_granule (granule)
+		for (unsigned level = 1; level <= granule->levels; level++) {
+			const unsigned count = granule->contiguous[level - 1];
+			if (!count)
+				continue;
+			uint64_t size = arm_granule_size(granule, level), whole = count * size;
+			uint64_t va = arm_granule_address(granule) & ~(whole - 1);
+			uint64_t gpa = high_address(granule, whole), at;
+			uint64_t entry = arm_granule_entry(granule, gpa) | ARM_CONTIGUOUS |
+					 (level > 1 ? ARM_VALID : ARM_PAGE);
+			struct vp_guest_page page;
+			struct vp_guest_view view = make_tables(granule, va, level, entry);
+			uint64_t first = words.at[words.count - 1].at;
+			for (unsigned i = 1; i < count; i++)
+				arm_words_put(&words, first + 8 * i,
+					      arm_granule_entry(granule, gpa + i * size) |
+						  (entry & (ARM_CONTIGUOUS | ARM_PAGE)));
+			for (uint64_t inside = 0; inside < whole; inside += size / 4) {
+				assert_true(vp_guest_view_walk(&view, va + inside + 4, &page));
+				assert_int_equal(page.gpa, gpa + inside + 4);
+				assert_int_equal(page.left, size - (inside + 4) % size);
+			}
+			assert_false(vp_guest_view_walk(&view, va + whole, &page));
+			/* The memory of one after it is found behind a hole, which is skipped. */
+			assert_true(
+			    vp_guest_view_first_page(&view, va - size, va + whole, &at, &page));
+			assert_int_equal(at, va);
+			assert_false(vp_guest_view_first_page(&view, va + whole, va + 2 * whole,
+							      &at, &page));
+			/* A guest that lies: an entry of the block is missing, another one is
+			 * somewhere else. */
+			words.at[words.count - 1].value = 0;
+			words.at[words.count - 2].value =
+			    (entry & (ARM_CONTIGUOUS | ARM_PAGE)) | arm_granule_entry(granule, gpa);
+			assert_false(vp_guest_view_walk(&view, va + whole - size, &page));
+			assert_true(vp_guest_view_walk(&view, va + whole - 2 * size, &page));
+			assert_int_equal(page.gpa, gpa);
+		}
+}
+
+/* Bits of a page's or block's entry that are no part of its address: attributes, ignored bits,
+ * and in blocks the reserved ones below the address with nT (bit 16). */
+static uint64_t other_bits(const struct arm_granule *granule, unsigned level)
+{
+	const bool high = granule->page_bits == 16 || granule->wide;
+	uint64_t low = arm_granule_size(granule, level) - 1;
+	uint64_t above = high && granule->page_bits < 16 ? 50 : 48;
+
+	if (high)
+		low &= granule->page_bits == 16 ? ~0xf000ULL : ~0x300ULL;
+	return (low & ~(ARM_PAGE | ARM_USER)) | -(1ULL << above);
+}
+
+/* All bits around the address, at each level; those of tables say who has access. */
+static void test_attributes(void **state)
+{
+	const uint64_t of_tables = 0xdff0000000000ffcULL; /* without APTable[0] */
+
+	each_granule (granule)
+		for (unsigned level = 1; level <= granule->levels; level++) {
+			uint64_t va = arm_granule_address(granule);
+			uint64_t size = arm_granule_size(granule, level), other;
+			uint64_t gpa = high_address(granule, size);
+			struct vp_guest_page page;
+			if (level > 1 && !arm_granule_has_block(granule, level))
+				continue;
+			other = other_bits(granule, level) | ARM_USER |
+				(level > 1 ? ARM_VALID : ARM_PAGE);
+			struct vp_guest_view view = make_tables(
+			    granule, va, level, arm_granule_entry(granule, gpa) | other);
+			const size_t tables = words.count - 1;
+			for (size_t i = 0; i < tables; i++)
+				words.at[i].value |= granule->page_bits == 16 || granule->wide
+							 ? of_tables & ~0xf00ULL
+							 : of_tables;
+			assert_true(vp_guest_view_walk(&view, va, &page));
+			assert_int_equal(page.gpa, gpa + va % size);
+			assert_true(page.user);
+			for (size_t i = 0; i < tables; i++) {
+				words.at[i].value |= ARM_KERNEL_TABLE;
+				assert_true(vp_guest_view_walk(&view, va, &page));
+				assert_false(page.user);
+				words.at[i].value &= ~ARM_KERNEL_TABLE;
+			}
+			words.at[tables].value &= ~ARM_USER;
+			assert_true(vp_guest_view_walk(&view, va, &page));
+			assert_false(page.user);
+		}
 }
 
 /* Five blocks of 2 MiB are an image. Its header, if it is not in the first one, is before it. */
@@ -147,16 +234,16 @@ static void test_header(void **state)
 {
 	const uint64_t va = 0xffff800008000000, gpa = 0x40000000, block = 2 << 20;
 	const uint64_t header = 0x10000, magic = 0x644d5241;
-	struct vp_guest_view view = make_tables(0, va, 2, gpa | ARM_VALID);
+	struct vp_guest_view view = make_tables(&arm_granules[0], va, 2, gpa | ARM_VALID);
 
 	for (uint64_t i = 1; i < 5; i++)
-		put_word(0x30000 + 8 * (vp_paging_index(&view.paging, 2, va) + i),
-			 (gpa + i * block) | ARM_VALID);
+		arm_words_put(&words, 0x30000 + 8 * (vp_paging_index(&view.paging, 2, va) + i),
+			      (gpa + i * block) | ARM_VALID);
 	assert_true(vp_guest_view_find_image(&view, va + 2 * block + 0x1234));
 	assert_int_equal(view.image_va, va - header);
 	assert_int_equal(view.image_gpa, gpa - header);
 	assert_int_equal(view.image_size, 5 * block + header);
-	put_word(gpa + 56, magic);
+	arm_words_put(&words, gpa + 56, magic);
 	assert_true(vp_guest_view_find_image(&view, va + 2 * block + 0x1234));
 	assert_int_equal(view.image_va, va);
 	assert_int_equal(view.image_gpa, gpa);
@@ -171,15 +258,15 @@ static void test_lies(void **state)
 	struct vp_guest_page page;
 	uint64_t va;
 
-	for (size_t i = 0; i < VP_ARRAY_SIZE(granules); i++) {
-		struct vp_guest_view view = make_tables(i, 0, 1, 0);
-		n_words = 0;
-		put_word(0x10000, 0x10000 | ARM_TABLE);
+	each_granule (granule) {
+		struct vp_guest_view view = make_tables(granule, 0, 1, 0);
+		words.count = 0;
+		arm_words_put(&words, 0x10000, 0x10000 | ARM_TABLE);
 		assert_true(vp_guest_view_walk(&view, 0, &page));
 		assert_int_equal(page.gpa, 0x10000);
 		assert_true(vp_guest_view_first_page(&view, 0, 1ULL << 32, &va, &page));
 		assert_int_equal(va, 0);
-		n_words = 0;
+		words.count = 0;
 		assert_false(vp_guest_view_first_page(&view, 0, UINT64_MAX, &va, &page));
 		view.memory = &none;
 		assert_false(vp_guest_view_walk(&view, 0, &page));
@@ -351,15 +438,17 @@ static void test_memmap(void **state)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(memmaps); i++) {
 		const uint64_t page = memmaps[i] + (image >> 12) * BUILT_PAGE_SIZE_OF;
 		struct vp_guest_kernel kernel = {
-		    .view = make_tables(0, 0xffff000000200000, 2, image | ARM_VALID)};
+		    .view =
+			make_tables(&arm_granules[0], 0xffff000000200000, 2, image | ARM_VALID)};
 		uint64_t table = 0x80000;
 		vp_kernel_pack_init(&kernel.pack);
 		kernel.pack.page_size_of = BUILT_PAGE_SIZE_OF;
 		kernel.view.image_gpa = image;
 		for (unsigned level = 4; level; level--, table += 0x10000)
-			put_word((level == 4 ? kernel.view.root : table) +
-				     8 * vp_paging_index(&kernel.view.paging, level, page),
-				 level > 1 ? (table + 0x10000) | ARM_TABLE : ARM_PAGE);
+			arm_words_put(&words,
+				      (level == 4 ? kernel.view.root : table) +
+					  8 * vp_paging_index(&kernel.view.paging, level, page),
+				      level > 1 ? (table + 0x10000) | ARM_TABLE : ARM_PAGE);
 		vp_guest_kernel_settle_arm(&kernel);
 		assert_int_equal(kernel.view.direct_map, 0xfffeffffc0000000);
 		assert_int_equal(kernel.memmap, memmaps[i]);
@@ -486,19 +575,14 @@ static void test_modules_later(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_pages),
-	    cmocka_unit_test(test_blocks),
-	    cmocka_unit_test(test_wide_addresses),
-	    cmocka_unit_test(test_header),
-	    cmocka_unit_test(test_lies),
-	    cmocka_unit_test(test_kernel),
-	    cmocka_unit_test(test_copy_of_first_task),
-	    cmocka_unit_test(test_cpus_by_table),
-	    cmocka_unit_test(test_page_sizes),
-	    cmocka_unit_test(test_memmap),
-	    cmocka_unit_test(test_nothing_to_find),
-	    cmocka_unit_test(test_modules),
-	    cmocka_unit_test(test_modules_later),
+	    cmocka_unit_test(test_pages),          cmocka_unit_test(test_blocks),
+	    cmocka_unit_test(test_wide_addresses), cmocka_unit_test(test_wide_tables),
+	    cmocka_unit_test(test_contiguous),     cmocka_unit_test(test_attributes),
+	    cmocka_unit_test(test_header),         cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_kernel),         cmocka_unit_test(test_copy_of_first_task),
+	    cmocka_unit_test(test_cpus_by_table),  cmocka_unit_test(test_page_sizes),
+	    cmocka_unit_test(test_memmap),         cmocka_unit_test(test_nothing_to_find),
+	    cmocka_unit_test(test_modules),        cmocka_unit_test(test_modules_later),
 	};
 
 	vp_guest_memory_add(&memory, 0, 1ULL << 47, 0);
