@@ -92,7 +92,7 @@ class File:
         body = self.pack("i", pid) + bytes.fromhex(build_id).ljust(20, b"\0") + bytes([len(build_id) // 2, 0, 0, 0]) + name
         self.features[2] = self.features.get(2, b"") + self.pack("IHH", 0, misc | 1 << 15, 8 + len(body)) + body
 
-    def bytes(self, magic=None):
+    def bytes(self, magic=None, words_of_32=False):
         ids = b"".join(self.pack("Q" * len(event.ids), *event.ids) for event in self.events)
         at_attrs, attrs, at_ids = 104 + len(ids), b"", 104
         for event in self.events:
@@ -105,7 +105,8 @@ class File:
             sections += self.pack("QQ", at, len(self.features[number]))
             at += len(self.features[number])
         head = (magic or (b"2ELIFREP" if self.big else b"PERFILE2")) + self.pack("QQQQQQQQ", 104, 128, at_attrs, len(attrs), at_data, len(data), 0, 0)
-        head += self.pack("QQQQ", bits, 0, 0, 0)
+        # The bits are an array of unsigned long.
+        head += self.pack("IIIIIIII", bits, *[0] * 7) if words_of_32 else self.pack("QQQQ", bits, 0, 0, 0)
         return head + ids + attrs + data + sections + b"".join(self.features[number] for number in sorted(self.features))
 
     def pipe(self):

@@ -16,7 +16,9 @@ enum {
 	PLT = 0x10400,
 	SIGNAL = 0x10500,
 	FORGED = 0x10600, /* uses the stack, and leaves the return address in x30 */
-	CODE_END = 0x10700,
+	MOVED = 0x10700,  /* its return address is in x19 */
+	BEYOND = 0x10800, /* in a register that does not exist */
+	CODE_END = 0x10900,
 	FUNCTION = 0x100,
 	SIGNAL_REGISTERS = 312, /* struct rt_sigframe */
 };
@@ -61,6 +63,10 @@ static enum vp_cfi_result find_made(void *context, uint64_t address, struct vp_c
 		row->of[VP_DWARF_X30] = (struct vp_cfi_rule){.kind = VP_CFI_AT, .value = -24};
 	} else if (function == FORGED) {
 		row->cfa.value = 16;
+	} else if (function == MOVED || function == BEYOND) {
+		row->cfa.value = 16;
+		row->of[VP_DWARF_X30] = (struct vp_cfi_rule){
+		    .kind = VP_CFI_REGISTER, .value = function == MOVED ? 19 : VP_DWARF_REGISTERS};
 	} else if (function == OUTER) {
 		row->of[VP_DWARF_X30].kind = VP_CFI_UNDEFINED;
 	}
@@ -83,6 +89,9 @@ static bool is_generated_made(void *context, uint64_t address)
 
 static struct vp_user_chain found;
 
+/* Registers that are known; x19 has FRAMED's address. */
+static uint64_t known_registers = (1ULL << VP_DWARF_ARM_REGISTERS) - 1;
+
 static void unwind(struct made *made, uint64_t ip, uint64_t sp, uint64_t fp, uint64_t link)
 {
 	const struct vp_user_arch arch = vp_user_arch_arm(48);
@@ -92,12 +101,13 @@ static void unwind(struct made *made, uint64_t ip, uint64_t sp, uint64_t fp, uin
 						.is_generated = is_generated_made,
 						.is_code = is_code_made,
 						.context = made};
-	struct vp_user_registers registers = {.known = (1ULL << VP_DWARF_ARM_REGISTERS) - 1};
+	struct vp_user_registers registers = {.known = known_registers};
 
 	registers.value[VP_DWARF_ARM_PC] = ip;
 	registers.value[VP_DWARF_ARM_SP] = sp;
 	registers.value[VP_DWARF_X29] = fp;
 	registers.value[VP_DWARF_X30] = link;
+	registers.value[19] = FRAMED + 8;
 	vp_user_chain_make(&program, &registers, &found);
 }
 
@@ -137,6 +147,22 @@ static void test_link_register(void **state)
 	EXPECT(VP_CHAIN_BAD_TABLE, LEAF + 4, FRAMED + 8, LEAF + 8);
 	unwind(&made, FORGED + 4, STACK, 0, FORGED + 8);
 	EXPECT(VP_CHAIN_BAD_TABLE, FORGED + 4, FORGED + 8);
+}
+
+/* A return address in another register: as far as its value is known. */
+static void test_return_address_in_register(void **state)
+{
+	struct made made = {.stack = {0, 0, STACK + 64, FRAMED + 0x20, 0, 0, 0, OUTER + 0x10}};
+
+	(void)state;
+	unwind(&made, MOVED + 4, STACK, 0, 0);
+	EXPECT(VP_CHAIN_WHOLE, MOVED + 4, FRAMED + 8, FRAMED + 0x20, OUTER + 0x10);
+	known_registers &= ~(1ULL << 19);
+	unwind(&made, MOVED + 4, STACK, 0, 0);
+	EXPECT(VP_CHAIN_BAD_TABLE, MOVED + 4);
+	known_registers |= 1ULL << 19;
+	unwind(&made, BEYOND + 4, STACK, 0, 0);
+	EXPECT(VP_CHAIN_BAD_TABLE, BEYOND + 4);
 }
 
 /* Signatures and addresses that a process made up. */
@@ -257,9 +283,10 @@ static void test_signed_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_link_register), cmocka_unit_test(test_garbage),
-	    cmocka_unit_test(test_records),       cmocka_unit_test(test_plt),
-	    cmocka_unit_test(test_signal),        cmocka_unit_test(test_signed_rows),
+	    cmocka_unit_test(test_link_register), cmocka_unit_test(test_return_address_in_register),
+	    cmocka_unit_test(test_garbage),       cmocka_unit_test(test_records),
+	    cmocka_unit_test(test_plt),           cmocka_unit_test(test_signal),
+	    cmocka_unit_test(test_signed_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
