@@ -40,7 +40,7 @@ ENTRIES = [
     Published("A 14, 15", "a guest busy for 10 of 30 s", DIFFERS, ("profile-idle",), OLD_HOST),
     Published("A 16, 17", "SPECjbb2013 with two sizes of the heap", DIFFERS, ("profile-heap",), "the collector keeps 2% of the samples with a heap that is large enough"),
     Published("A figure 16", "overhead by rate", REPRODUCED, ("profile-overhead", "profile-injection")),
-    Published("A figures 17 to 19", "overhead on MySQL", OPEN, (), "'bench: perf kvm, sysbench, a database' of the lab tests is near it"),
+    Published("A figures 17 to 19", "overhead on MySQL", OPEN, ("profile-mysql",), "not run yet"),
     Published("A figure 20", "throughput before and after the heap was enlarged", REPRODUCED, ("profile-heap",)),
     Published("A figures 10 to 15", "-", NOT_POSSIBLE, (), "their numbers are not at hand"),
     Published("B table 1", "which tools count threads, and by direct access", DIFFERS, ("counters-tools", "counters-threads"),

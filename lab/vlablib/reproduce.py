@@ -7,11 +7,11 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from . import published, reproduce_counts, reproduce_cpi, reproduce_heap, reproduce_profile, reproduce_report, reproduce_tables, reproduce_trace
+from . import published, reproduce_counts, reproduce_cpi, reproduce_heap, reproduce_mysql, reproduce_profile, reproduce_report, reproduce_tables, reproduce_trace
 from .common import LabError
 from .reproduction import Reproduction, Row
 
-NAMES: dict[str, Reproduction] = {**reproduce_profile.NAMES, **reproduce_tables.NAMES, **reproduce_heap.NAMES, **reproduce_trace.NAMES,
+NAMES: dict[str, Reproduction] = {**reproduce_profile.NAMES, **reproduce_tables.NAMES, **reproduce_heap.NAMES, **reproduce_mysql.NAMES, **reproduce_trace.NAMES,
                                  **reproduce_counts.NAMES, **reproduce_cpi.NAMES}
 
 
