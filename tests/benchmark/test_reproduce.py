@@ -21,6 +21,7 @@ from vlablib import reproduce_counts as counts  # noqa: E402
 from vlablib import reproduce_cpi as cpi  # noqa: E402
 from vlablib import published  # noqa: E402
 from vlablib import reproduce_heap as heap  # noqa: E402
+from vlablib import reproduce_mysql as mysql  # noqa: E402
 from vlablib import reproduce_profile as profile  # noqa: E402
 from vlablib import reproduce_report as report  # noqa: E402
 from vlablib import reproduce_tables as tables  # noqa: E402
@@ -175,6 +176,23 @@ class Profile(unittest.TestCase):
     FUNCTIONS = {"small": [("GC Thread#0", "ParMarkBitMap::live_words_in_range(HeapWord*) const", 40.0), ("Thread-0", "Heap.transaction", 25.0),
                            ("GC Thread#1", "MoveAndUpdateClosure::do_addr", 9.5), ("C2 CompilerThre", "PhaseChaitin::Split", 1.0)],
                  "large": [("Thread-0", "Heap.transaction", 90.0), ("C2 CompilerThre", "PhaseChaitin::Split", 3.0), ("GC Thread#0", "memcpy", 0.5)]}
+
+    def database(self, *costs, busy=50.0, spread=0.01):
+        """Rows of a database: each turn alone, and with these costs in percent; the first turn warms up."""
+        turn = [100.0, *(100 / (1 + cost / 100) for cost in costs)]
+        rates = [3.0] * len(turn) + [rate + spread * (number % 3) for number in range(mysql.TURNS) for rate in turn]
+        return mysql.database_rows(rates, [99.0] * len(turn) + [busy] * (len(rates) - len(turn)))
+
+    def test_database(self):
+        self.assertEqual(holds(self.database(0.2, 2.5, 4)), [None, True, True, None, True])
+        self.assertEqual(holds(self.database(0.4, 3.5, 4, busy=94)), [None, False, False, None, False])
+        undecided = self.database(0.3, 3.1, 4, spread=1)
+        self.assertEqual(holds(undecided), [None, None, None, None, True])
+        self.assertIn("within the interval", undecided[1].why)
+        self.assertAlmostEqual(undecided[2].numbers[0], 3.084)
+        with self.assertRaises(LabError):
+            mysql.database_rows([1.0] * 24, [1.0] * 23)
+        self.assertAlmostEqual(mysql.busy_of([0] * 10, [20, 0, 20, 50, 5, 0, 0, 5, 7, 0]), 45)
 
     def test_heap(self):
         rows = heap.heap_rows(self.FUNCTIONS, [100, 200])
