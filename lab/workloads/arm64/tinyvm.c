@@ -179,12 +179,12 @@ int main(int argc, char **argv)
 	int vcpu = make_vm(kvm, type, &run);
 	set_registers(vcpu, counts);
 	work_sleep(wait);
-	uint64_t reads = run_guest(vcpu, run);
+	uint64_t start = work_now(), reads = run_guest(vcpu, run), ns = work_now() - start;
 	work_sleep(wait);
-	printf("tinyvm: loops=%llu hvc=%llu mmio=%llu\n",
+	printf("tinyvm: loops=%llu hvc=%llu mmio=%llu run_s=%.9f\n",
 	       (unsigned long long)(counts[PART_LOOPS] * counts[PART_ROUNDS]),
 	       (unsigned long long)(counts[PART_HVC] * counts[PART_ROUNDS]),
-	       (unsigned long long)reads);
+	       (unsigned long long)reads, (double)ns / 1e9);
 	work_summary();
 	return 0;
 }
