@@ -440,6 +440,38 @@ static void test_stolen_path(void **state)
 	expect_path(&other, "vm1", "7", "1.000000035,100,guest,vm1,worker/7,\n");
 }
 
+/* Nothing is known of the thread that woke it, or of what the idle task did. */
+static void test_unknown_wakers(void **state)
+{
+	struct guest guest;
+	struct made made;
+
+	begin(&made, NAME, 2, 2);
+	change(&made, 0, 10, 0, VCPU0, 0);
+	PUT(&made, 0, 20, kvm_entry, .tid = VCPU0, .vm = VM, .vcpu = 0);
+	PUT(&made, 0, 400, kvm_exit, .tid = VCPU0, .vm = VM, .vcpu = 0, .reason = MADE_INTR,
+	    .vendor = VP_VENDOR_AMD);
+	end(&made);
+	guest_begin(&guest, NAME, "guest-vm0", "vm0");
+	put_event(&guest, 30, SWITCH, (const uint32_t[]){0, 0, 0, WORKER});
+	put_event(&guest, 50, SWITCH, (const uint32_t[]){WORKER, WORKER, SLEEPS, 0});
+	put_event(&guest, 80, WAKING, (const uint32_t[]){77, WORKER, 120, 0});
+	put_event(&guest, 90, SWITCH, (const uint32_t[]){0, 0, 0, WORKER});
+	put_event(&guest, 120, SWITCH, (const uint32_t[]){WORKER, WORKER, SLEEPS, 0});
+	put_event(&guest, 150, WAKING, (const uint32_t[]){0, WORKER, 120, 0});
+	put_event(&guest, 165, SWITCH, (const uint32_t[]){0, 0, 0, WORKER});
+	put_event(&guest, 200, SWITCH, (const uint32_t[]){WORKER, WORKER, SLEEPS, 0});
+	guest_end(&guest);
+	expect_path(&all, "vm0", "worker",
+		    "1.000000030,20,guest,vm0,worker/7,\n"
+		    "1.000000050,30,unknown,vm0,worker/7,its waker is unknown\n"
+		    "1.000000080,10,guest-queue,vm0,worker/7,\n"
+		    "1.000000090,30,guest,vm0,worker/7,\n"
+		    "1.000000120,30,unknown,vm0,worker/7,no event for the wakeup\n"
+		    "1.000000150,15,guest-queue,vm0,worker/7,\n"
+		    "1.000000165,35,guest,vm0,worker/7,\n");
+}
+
 /* In a guest: the innermost interrupt, the kinds of soft interrupts, calls of other CPUs. */
 static void test_guest_wakers(void **state)
 {
@@ -532,6 +564,47 @@ static void test_sums(void **state)
 	vp_threads_deinit(&threads);
 }
 
+/* The worker's vCPU has halted when vCPU 1's server wakes the worker: 10 ns until the vCPU is
+ * woken, 20 until it has a pCPU, 20 until the guest has switched. */
+static void test_wakeup_of_halted_vcpu(void **state)
+{
+	struct vp_guest_sched sums = {.threads = &threads, .max_worst = 1};
+	struct guest guest;
+	struct made made;
+
+	begin(&made, NAME, 2, 2);
+	change(&made, 0, 10, 0, VCPU0, 0);
+	change(&made, 1, 10, 0, VCPU1, 0);
+	PUT(&made, 0, 20, kvm_entry, .tid = VCPU0, .vm = VM, .vcpu = 0);
+	PUT(&made, 1, 20, kvm_entry, .tid = VCPU1, .vm = VM, .vcpu = 1);
+	PUT(&made, 0, 105, kvm_exit, .tid = VCPU0, .vm = VM, .vcpu = 0, .reason = MADE_HLT,
+	    .vendor = VP_VENDOR_AMD);
+	change(&made, 0, 110, VCPU0, 0, SLEEPS);
+	wake(&made, 1, 210, VCPU1, VCPU0, 0);
+	change(&made, 0, 230, 0, VCPU0, 0);
+	PUT(&made, 0, 240, kvm_entry, .tid = VCPU0, .vm = VM, .vcpu = 0);
+	PUT(&made, 0, 400, kvm_exit, .tid = VCPU0, .vm = VM, .vcpu = 0, .reason = MADE_INTR,
+	    .vendor = VP_VENDOR_AMD);
+	PUT(&made, 1, 400, kvm_exit, .tid = VCPU1, .vm = VM, .vcpu = 1, .reason = MADE_INTR,
+	    .vendor = VP_VENDOR_AMD);
+	end(&made);
+	guest_begin(&guest, NAME, "guest-vm0", "vm0");
+	put_event_on(&guest, 0, 30, SWITCH, (const uint32_t[]){0, 0, 0, WORKER});
+	put_event_on(&guest, 1, 30, SWITCH, (const uint32_t[]){0, 0, 0, SERVER});
+	put_event_on(&guest, 0, 100, SWITCH, (const uint32_t[]){WORKER, WORKER, SLEEPS, 0});
+	put_event_on(&guest, 1, 200, WAKING, (const uint32_t[]){SERVER, WORKER, 120, 0});
+	put_event_on(&guest, 0, 250, SWITCH, (const uint32_t[]){0, 0, 0, WORKER});
+	put_event_on(&guest, 1, 300, SWITCH, (const uint32_t[]){SERVER, SERVER, SLEEPS, 0});
+	put_event_on(&guest, 0, 300, SWITCH, (const uint32_t[]){WORKER, WORKER, SLEEPS, 0});
+	guest_end(&guest);
+	expect_no_error(vp_threads_open(NAME, &all, &threads));
+	vp_guest_sched_sum(&sums);
+	expect_rows(vp_guest_sched_worst_table, &sums,
+		    "vm0,7,worker,50,20,10,20,1.000000200,server/8\n");
+	vp_guest_sched_deinit(&sums);
+	vp_threads_deinit(&threads);
+}
+
 static void test_no_guests(void **state)
 {
 	const struct vp_threads_options any = {.to = UINT64_MAX};
@@ -562,12 +635,20 @@ static void test_no_guests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_wakers),      cmocka_unit_test(test_deep_interrupts),
-	    cmocka_unit_test(test_softirqs),    cmocka_unit_test(test_parts),
-	    cmocka_unit_test(test_times),       cmocka_unit_test(test_guests),
-	    cmocka_unit_test(test_vcpus),       cmocka_unit_test(test_turns_before),
-	    cmocka_unit_test(test_stolen_path), cmocka_unit_test(test_guest_wakers),
-	    cmocka_unit_test(test_sums),        cmocka_unit_test(test_no_guests),
+	    cmocka_unit_test(test_wakers),
+	    cmocka_unit_test(test_deep_interrupts),
+	    cmocka_unit_test(test_softirqs),
+	    cmocka_unit_test(test_parts),
+	    cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_guests),
+	    cmocka_unit_test(test_vcpus),
+	    cmocka_unit_test(test_turns_before),
+	    cmocka_unit_test(test_stolen_path),
+	    cmocka_unit_test(test_unknown_wakers),
+	    cmocka_unit_test(test_wakeup_of_halted_vcpu),
+	    cmocka_unit_test(test_guest_wakers),
+	    cmocka_unit_test(test_sums),
+	    cmocka_unit_test(test_no_guests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
