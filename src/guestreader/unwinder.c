@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/io.h"
+#include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "guestmem/kernel/pack.h"
@@ -412,19 +413,28 @@ static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes,
 	return true;
 }
 
+/* Reads data outside the copy, later than the sample. */
+static VP_NOINLINE bool read_outside(struct unwinding *unwinding, uint64_t address, void *bytes,
+				     size_t size)
+{
+	if (!mapping_among(unwinding->process, address))
+		unwinding->read_later = true;
+	return read_now(unwinding, address, bytes, size);
+}
+
 static bool unwinder_read(void *context, uint64_t address, void *bytes, size_t size)
 {
 	struct unwinding *unwinding = context;
 	const struct vp_user_stack *stack = unwinding->stack;
 	uint64_t at = address - stack->from;
 
-	if (at < stack->bytes && size <= stack->bytes - at) {
+	if (at >= stack->bytes || size > stack->bytes - at)
+		return read_outside(unwinding, address, bytes, size);
+	if (size == sizeof(uint64_t)) /* nearly always */
+		memcpy(bytes, stack->stack + at, sizeof(uint64_t));
+	else
 		memcpy(bytes, stack->stack + at, size);
-		return true;
-	}
-	if (!mapping_among(unwinding->process, address))
-		unwinding->read_later = true;
-	return read_now(unwinding, address, bytes, size);
+	return true;
 }
 
 /* The vDSO has no file either, and is part of the kernel. */

@@ -273,6 +273,17 @@ static bool execute_all(struct run *run, uint64_t from, uint64_t to, uint32_t *w
 	return vp_cursor_ok(&run->cursor) && !run->bad;
 }
 
+/* Sums up the rules of all registers. */
+static void sum_up(struct vp_cfi_row *row)
+{
+	for (unsigned i = 0; i < VP_DWARF_REGISTERS; i++) {
+		uint8_t kind = row->of[i].kind;
+		row->changed |= (uint64_t)(kind != VP_CFI_SAME) << i;
+		row->reads_registers |= kind == VP_CFI_REGISTER || kind == VP_CFI_AT_EXPRESSION ||
+					kind == VP_CFI_IS_EXPRESSION;
+	}
+}
+
 enum vp_cfi_result vp_cfi_find(const struct vp_eh_frame *tables, uint64_t address, uint32_t *work,
 			       struct vp_cfi_row *ret)
 {
@@ -295,6 +306,7 @@ enum vp_cfi_result vp_cfi_find(const struct vp_eh_frame *tables, uint64_t addres
 	run.initial = *ret;
 	if (!execute_all(&run, entry.own, entry.own_end, work) || ret->cfa.kind == VP_CFI_UNDEFINED)
 		return VP_CFI_BAD;
+	sum_up(ret);
 	return VP_CFI_FOUND;
 }
 

@@ -36,6 +36,8 @@ struct vp_cfi_row {
 	uint8_t cfa_register, return_register;
 	bool is_signal; /* the caller was interrupted at its address, and did not call */
 	struct vp_cfi_rule of[VP_DWARF_REGISTERS];
+	uint64_t changed;     /* a bit for each register whose rule is not VP_CFI_SAME */
+	bool reads_registers; /* a rule needs registers other than the CFA */
 };
 
 enum vp_cfi_result {

@@ -54,11 +54,13 @@ static bool is_generated(const struct walk *walk, uint64_t ip)
 	return program->is_generated && program->is_generated(program->context, ip);
 }
 
-static bool compute(struct walk *walk, const struct vp_cfi_rule *rule, struct vp_slice expressions,
+/* Computes an expression with the registers `from`. */
+static bool compute(struct walk *walk, const struct vp_user_registers *from,
+		    const struct vp_cfi_rule *rule, struct vp_slice expressions,
 		    const uint64_t *start, uint64_t *ret)
 {
-	const struct vp_cfi_state state = {.registers = walk->now.value,
-					   .known = walk->now.known,
+	const struct vp_cfi_state state = {.registers = from->value,
+					   .known = from->known,
 					   .read = walk->program->read,
 					   .context = walk->program->context};
 	size_t at = (size_t)rule->value;
@@ -88,7 +90,7 @@ static bool find_cfa(struct walk *walk, const struct vp_cfi_row *row, struct vp_
 		     uint64_t *ret)
 {
 	if (row->cfa.kind == VP_CFI_IS_EXPRESSION)
-		return compute(walk, &row->cfa, expressions, NULL, ret);
+		return compute(walk, &walk->now, &row->cfa, expressions, NULL, ret);
 	if (row->cfa_register == walk->program->arch->sp && find_cfa_by_record(walk, row, ret))
 		return true;
 	if (!is_known(walk, row->cfa_register))
@@ -97,22 +99,21 @@ static bool find_cfa(struct walk *walk, const struct vp_cfi_row *row, struct vp_
 	return true;
 }
 
-/* The caller's value of a register; *known: whether it is known. */
+/* Replaces a register that does not keep its value by the caller's. `from`: registers of the frame.
+ */
 static bool find_register(struct walk *walk, const struct vp_cfi_row *row,
 			  struct vp_slice expressions, uint64_t cfa, unsigned number,
-			  struct vp_user_registers *ret)
+			  const struct vp_user_registers *from)
 {
 	const struct vp_cfi_rule *rule = &row->of[number];
-	uint64_t *value = &ret->value[number], offset = (uint64_t)(int64_t)rule->value;
-	const unsigned sp = walk->program->arch->sp;
+	uint64_t *value = &walk->now.value[number], offset = (uint64_t)(int64_t)rule->value;
 	bool found = true, known = true;
 
 	switch ((enum vp_cfi_kind)rule->kind) {
 	case VP_CFI_SAME:
-		*value = number == sp ? cfa : walk->now.value[number];
-		known = number == sp || is_known(walk, number);
 		break;
 	case VP_CFI_UNDEFINED:
+		*value = 0;
 		known = false;
 		break;
 	case VP_CFI_AT:
@@ -122,19 +123,42 @@ static bool find_register(struct walk *walk, const struct vp_cfi_row *row,
 		*value = cfa + offset;
 		break;
 	case VP_CFI_REGISTER:
-		known = offset < VP_DWARF_REGISTERS && is_known(walk, (unsigned)offset);
-		*value = known ? walk->now.value[offset] : 0;
+		known = offset < VP_DWARF_REGISTERS && from->known & BIT(offset);
+		*value = known ? from->value[offset] : 0;
 		break;
 	case VP_CFI_AT_EXPRESSION:
-		found =
-		    compute(walk, rule, expressions, &cfa, value) && read_word(walk, *value, value);
+		found = compute(walk, from, rule, expressions, &cfa, value) &&
+			read_word(walk, *value, value);
 		break;
 	case VP_CFI_IS_EXPRESSION:
-		found = compute(walk, rule, expressions, &cfa, value);
+		found = compute(walk, from, rule, expressions, &cfa, value);
 		break;
 	}
-	ret->known |= found && known ? BIT(number) : 0;
+	walk->now.known |= found && known ? BIT(number) : 0;
 	return found;
+}
+
+/* Replaces all registers by the caller's. Most keep their values by most rows. */
+static bool find_registers(struct walk *walk, const struct vp_cfi_row *row,
+			   struct vp_slice expressions, uint64_t cfa)
+{
+	const struct vp_user_arch *arch = walk->program->arch;
+	const uint64_t all = BIT(arch->registers) - 1;
+	const struct vp_user_registers *from = &walk->now;
+	struct vp_user_registers copy;
+
+	if (row->reads_registers) {
+		copy = walk->now;
+		from = &copy;
+	}
+	walk->now.value[arch->sp] = cfa;
+	walk->now.known |= BIT(arch->sp);
+	walk->now.known &= all & ~row->changed;
+	for (uint64_t left = row->changed & all; left; left &= left - 1)
+		if (!find_register(walk, row, expressions, cfa, (unsigned)__builtin_ctzll(left),
+				   from))
+			return false;
+	return true;
 }
 
 /* Whether the caller's frame can start there: at a higher address, except for a signal handler on
@@ -160,9 +184,9 @@ static bool has_caller(const struct walk *walk, const struct vp_cfi_row *row)
 static bool step_by_row(struct walk *walk, const struct vp_cfi_row *row,
 			struct vp_slice expressions)
 {
-	struct vp_user_registers next = {.known = 0};
 	const struct vp_user_arch *arch = walk->program->arch;
 	const unsigned ret = row->return_register;
+	struct vp_user_registers *now = &walk->now;
 	uint64_t cfa;
 
 	if (row->of[ret].kind == VP_CFI_UNDEFINED)
@@ -171,16 +195,14 @@ static bool step_by_row(struct walk *walk, const struct vp_cfi_row *row,
 		return false;
 	if (!is_above(walk, row, cfa))
 		return fail(walk, VP_CHAIN_BAD_TABLE);
-	for (unsigned i = 0; i < arch->registers; i++)
-		if (!find_register(walk, row, expressions, cfa, i, &next))
-			return false;
-	if (!has_caller(walk, row) || !(next.known & BIT(ret)))
+	if (!find_registers(walk, row, expressions, cfa))
+		return false;
+	if (!has_caller(walk, row) || !(now->known & BIT(ret)))
 		return fail(walk, VP_CHAIN_BAD_TABLE);
-	next.value[arch->ip] = address_of(walk, next.value[ret]);
-	next.known |= BIT(arch->ip);
-	if (!(next.known & BIT(arch->sp)))
+	now->value[arch->ip] = address_of(walk, now->value[ret]);
+	now->known |= BIT(arch->ip);
+	if (!(now->known & BIT(arch->sp)))
 		return fail(walk, VP_CHAIN_NO_REGISTER);
-	walk->now = next;
 	walk->exact = row->is_signal;
 	walk->ret->by_table++;
 	return true;

@@ -61,14 +61,18 @@ static enum vp_cfi_result find_made(void *context, uint64_t address, struct vp_c
 		row->cfa.value = 32;
 		row->of[VP_DWARF_X29] = (struct vp_cfi_rule){.kind = VP_CFI_AT, .value = -32};
 		row->of[VP_DWARF_X30] = (struct vp_cfi_rule){.kind = VP_CFI_AT, .value = -24};
+		row->changed = 1ULL << VP_DWARF_X29 | 1ULL << VP_DWARF_X30;
 	} else if (function == FORGED) {
 		row->cfa.value = 16;
 	} else if (function == MOVED || function == BEYOND) {
 		row->cfa.value = 16;
 		row->of[VP_DWARF_X30] = (struct vp_cfi_rule){
 		    .kind = VP_CFI_REGISTER, .value = function == MOVED ? 19 : VP_DWARF_REGISTERS};
+		row->changed = 1ULL << VP_DWARF_X30;
+		row->reads_registers = true;
 	} else if (function == OUTER) {
 		row->of[VP_DWARF_X30].kind = VP_CFI_UNDEFINED;
+		row->changed = 1ULL << VP_DWARF_X30;
 	}
 	return function == PLAIN || function == PLT || function == SIGNAL ? VP_CFI_NONE
 									  : VP_CFI_FOUND;
