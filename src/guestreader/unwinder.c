@@ -41,8 +41,10 @@ enum {
 	WORK_OF_FILE = 1 << 13,
 };
 #define SECOND 1000000000ULL
-/* Minimum interval between reads of a process's mappings. */
-#define AGAIN_NS 100000000ULL
+/* Minimum intervals between reads of a process's mappings. A process that has just begun still maps
+ * its libraries: the interval doubles from read to read. */
+#define FIRST_AGAIN_NS 2000000ULL
+#define LAST_AGAIN_NS 100000000ULL
 /* Bits of CR3 that distinguish processes: with page-table isolation each process has two
  * adjacent tables. */
 #define X86_ROOT_BITS 0x000fffffffffe000ULL
@@ -58,7 +60,8 @@ struct process {
 	uint32_t tgid;
 	uint64_t task, root;                      /* of the last job; of the last read */
 	uint64_t view_root;                       /* page tables of the view */
-	uint64_t read_at;                         /* ns */
+	uint64_t again_at;                        /* ns; the earliest next read */
+	uint64_t again_ns;                        /* the last interval between reads */
 	bool incomplete;                          /* mappings are missing: a limit was exceeded */
 	VP_VEC(struct unwinder_mapping) mappings; /* sorted by address */
 };
@@ -294,6 +297,17 @@ static void read_process(struct vp_guest_unwinder *unwinder, const struct vp_gue
 	vp_vec_deinit(&reading.before.mappings);
 }
 
+static void read_process_at(struct vp_guest_unwinder *unwinder,
+			    const struct vp_guest_kernel *kernel, struct process *process,
+			    uint64_t now)
+{
+	uint64_t twice = 2 * process->again_ns;
+
+	process->again_ns = !twice ? FIRST_AGAIN_NS : twice < LAST_AGAIN_NS ? twice : LAST_AGAIN_NS;
+	process->again_at = now + process->again_ns;
+	read_process(unwinder, kernel, process);
+}
+
 /* Finds the stack's process. Reads its mappings if it is new, runs another program, or is
  * incomplete. */
 static struct process *find_process(struct vp_guest_unwinder *unwinder,
@@ -311,12 +325,13 @@ static struct process *find_process(struct vp_guest_unwinder *unwinder,
 	struct process *process = &unwinder->processes.at[*known];
 	const uint64_t root_bits =
 	    kernel->view.memory->arch == VP_GUEST_X86_64 ? X86_ROOT_BITS : ~0ULL;
-	bool changed = process->incomplete || (process->root ^ stack->as_root) & root_bits;
+	bool other = (process->root ^ stack->as_root) & root_bits;
 	process->task = stack->task;
-	if (is_new || (changed && stack->time > process->read_at + AGAIN_NS)) {
+	if (is_new || ((other || process->incomplete) && stack->time > process->again_at)) {
 		process->root = stack->as_root;
-		process->read_at = stack->time;
-		read_process(unwinder, kernel, process);
+		if (other)
+			process->again_ns = 0;
+		read_process_at(unwinder, kernel, process, stack->time);
 	}
 	return process;
 }
@@ -359,10 +374,9 @@ static const struct unwinder_mapping *unwinder_mapping_of(struct unwinding *unwi
 	if (address - unwinding->last.start < unwinding->last.end - unwinding->last.start)
 		return &unwinding->last;
 	mapping = mapping_among(process, address);
-	if (!mapping && now > process->read_at + AGAIN_NS) {
-		process->read_at = now;
+	if (!mapping && now > process->again_at) {
 		unwinding->has_lines = false;
-		read_process(unwinding->unwinder, unwinding->kernel, process);
+		read_process_at(unwinding->unwinder, unwinding->kernel, process, now);
 		mapping = mapping_among(process, address);
 	}
 	if (mapping)

@@ -107,7 +107,7 @@ static void build_file(bool ends)
 	}
 }
 
-static uint64_t task, program_file;
+static uint64_t task, program_file, program_vma;
 
 /* A guest with the program, whose second page is in the page cache or not. */
 static void build_guest(bool whole)
@@ -125,10 +125,11 @@ static void build_guest(bool whole)
 			 sizeof(file_bytes));
 	task = built_program(&guest, &root, TGID, program_file);
 	/* its mapping is from the file's begin on */
-	uint64_t mm, vma;
+	uint64_t mm;
 	memcpy(&mm, built_at(&guest, task + guest.pack.at.task_mm), sizeof(mm));
-	memcpy(&vma, built_at(&guest, mm + guest.pack.at.mm_maple_root), sizeof(vma));
-	built_put64(&guest, vma + guest.pack.at.vma_pgoff, 0);
+	memcpy(&program_vma, built_at(&guest, mm + guest.pack.at.mm_maple_root),
+	       sizeof(program_vma));
+	built_put64(&guest, program_vma + guest.pack.at.vma_pgoff, 0);
 	uint64_t pdpt = built_object(&guest, PAGE, PAGE) - BUILT_DIRECT;
 	uint64_t pd = built_object(&guest, PAGE, PAGE) - BUILT_DIRECT;
 	put64(guest.low + BUILT_CR3, pdpt | PRESENT_USER);
@@ -414,6 +415,57 @@ static void test_reused_file(void **state)
 	close_guest(&opened);
 }
 
+static void map_program(struct opened *opened, uint64_t start)
+{
+	close_guest(opened);
+	built_put64(&guest, program_vma + guest.pack.at.vma_start, start);
+	built_put64(&guest, program_vma + guest.pack.at.vma_end, start + sizeof(file_bytes));
+	open_kernel(opened);
+}
+
+static bool is_unwound(struct vp_guest_unwinder *unwinder, const struct opened *opened,
+		       uint64_t time)
+{
+	struct vp_stack_job job = job_at(time, 16);
+
+	vp_guest_unwinder_run(unwinder, &opened->kernel, NULL, &job);
+	return job.count == 2 && job.end == VP_CHAIN_WHOLE;
+}
+
+/* A process that has just begun is read again 2 ms later; one that lacks a mapping for long, every
+ * 100 ms. */
+static void test_late_mapping(void **state)
+{
+	enum { MS = 1000000 };
+	struct vp_guest_unwinder *unwinder = vp_guest_unwinder_new();
+	struct opened opened;
+	uint64_t now = SECOND, mapped;
+
+	(void)state;
+	build_guest(true);
+	open_kernel(&opened);
+	map_program(&opened, START + (16 << 20));
+	assert_false(is_unwound(unwinder, &opened, now));
+	map_program(&opened, START);
+	assert_false(is_unwound(unwinder, &opened, now + MS));
+	assert_true(is_unwound(unwinder, &opened, now + 3 * MS));
+	vp_guest_unwinder_free(unwinder);
+
+	unwinder = vp_guest_unwinder_new();
+	map_program(&opened, START + (16 << 20));
+	for (; now < SECOND + 1600 * MS; now += MS)
+		assert_false(is_unwound(unwinder, &opened, now));
+	/* Reads were after 3, 8, 17, 34, 67, 132 and 233 ms, and every 101 after that: the next one
+	 * is not within 5 ms. */
+	map_program(&opened, START);
+	mapped = now;
+	while (!is_unwound(unwinder, &opened, now) && now < 4 * SECOND)
+		now += MS;
+	assert_in_range(now - mapped, 5 * MS, 101 * MS);
+	vp_guest_unwinder_free(unwinder);
+	close_guest(&opened);
+}
+
 /* A task that is not the process, or has ended. */
 static void test_no_process(void **state)
 {
@@ -471,7 +523,8 @@ int main(void)
 	    cmocka_unit_test(test_chain),        cmocka_unit_test(test_short_copy),
 	    cmocka_unit_test(test_missing_page), cmocka_unit_test(test_no_process),
 	    cmocka_unit_test(test_bounds),       cmocka_unit_test(test_reused_file),
-	    cmocka_unit_test(test_copy),         cmocka_unit_test(test_passed_copy),
+	    cmocka_unit_test(test_late_mapping), cmocka_unit_test(test_copy),
+	    cmocka_unit_test(test_passed_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
