@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Stacks of a sample. Host: from perf's stack walker in the kernel. Guest user space: by frame
- * pointers, after a copy of the top of the stack, which is unwound with DWARF tables when the
- * ring is drained. Guest kernel, which has no frame pointers: a copy of the stack, unwound later
- * with the kernel's ORC tables. Records are assembled in per-CPU memory and submitted at once. */
+/* Stacks of a sample. Host: from perf's stack walker in the kernel. Guest user space: a copy of the
+ * top of the stack, which is unwound with DWARF tables when the ring is drained, else by frame
+ * pointers. Guest kernel, which has no frame pointers: a copy of the stack, unwound later with the
+ * kernel's ORC tables. Records are assembled in the pCPU's ring, or, by perf, in per-CPU memory
+ * that is submitted at once. */
 #ifndef VP_BPF_CHAIN_BPF_H
 #define VP_BPF_CHAIN_BPF_H
 
@@ -10,6 +11,8 @@
 #include "bpf/interpreter.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler_abi.h"
+#include "bpf/sampler_ring.bpf.h"
+#include "bpf/sampler_vcpu.bpf.h"
 #include "schema/chain_end.h"
 #include "schema/chain_frames.h"
 #include "schema/user_stack.h"
@@ -31,11 +34,16 @@ enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
 /* Words of the frame pushed by the processor: IP, CS, flags, SP and SS. */
 enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
 
+/* Space for the largest sample, and for what the verifier assumes of a copy. */
+#define CHAIN_ROOM                                                                                 \
+	(VP_CHAIN_BYTES + sizeof(struct vp_interpreted) + sizeof(struct vp_user_stack) + PAGE_BYTES)
+_Static_assert(VP_RING_SPARE >= VP_SAMPLE_SPARE + CHAIN_ROOM, "a ring has no space for stacks");
+
 struct chain_maker {
-	/* Records: `used` bytes, with space for the largest sample. */
+	/* Records: `used` bytes, here or in the ring. */
 	struct vp_raw_chain raw;
-	char bytes[VP_CHAIN_BYTES + sizeof(struct vp_interpreted) + sizeof(struct vp_user_stack) +
-		   PAGE_BYTES];
+	char bytes[CHAIN_ROOM];
+	__u32 before; /* bytes of this sample that precede them in the ring */
 	/* Time, thread and VM of the sample. */
 	__u64 time;
 	__u32 tid, vm;
@@ -113,18 +121,32 @@ static __always_inline bool read_user_frame(struct chain_maker *maker, __u64 bp,
 	       read_guest_word(maker, bp + sizeof(ret->next), &ret->ip);
 }
 
-/* Reserves a record of that size; NULL: full. The barrier keeps the compiler from adding before
- * comparing: the verifier would lose the sum's bounds. */
-static __always_inline void *next_record(struct chain_maker *maker, __u32 size)
+/* Where the records are; NULL: impossible, but required by the verifier. */
+static __always_inline char *chain_records(struct chain_maker *maker)
+{
+	if (seen_by == VP_SEEN_BY_PERF)
+		return maker->bytes;
+	struct vp_ring *ring = ring_here();
+	__u64 before = maker->before;
+
+	barrier_var(before);
+	return ring && before <= VP_SAMPLE_SPARE
+		   ? (char *)(ring + 1) + (ring->head & (ring_size - 1)) + before
+		   : 0;
+}
+
+/* Reserves a record of that size in chain_records(); NULL: full. The barrier keeps the compiler
+ * from adding before comparing: the verifier would lose the sum's bounds. */
+static __always_inline void *next_record(struct chain_maker *maker, char *records, __u32 size)
 {
 	__u64 used = maker->raw.used;
 
 	barrier_var(used);
-	if (used > sizeof(maker->bytes) - size)
+	if (!records || used > CHAIN_ROOM - size)
 		return 0;
 	barrier_var(used);
 	maker->raw.used = used + size;
-	return maker->bytes + used;
+	return records + used;
 }
 
 /* Bytes of records so far, bounded for the verifier. */
@@ -146,9 +168,10 @@ __noinline int put_frames(__u32 mode)
 
 	if (!maker)
 		return 0;
+	char *records = chain_records(maker);
 	for (__u32 i = 0; i < VP_CHAIN_FRAMES / VP_CHAIN_FRAMES_PER_RECORD; i++) {
 		__u32 first = i * VP_CHAIN_FRAMES_PER_RECORD, left = maker->count - first;
-		struct vp_chain_frames *record = next_record(maker, sizeof(*record));
+		struct vp_chain_frames *record = next_record(maker, records, sizeof(*record));
 		if (!record)
 			break;
 		record->time = maker->time;
@@ -286,8 +309,8 @@ static __always_inline __u32 copy_user_stack(struct chain_maker *maker, __u64 fr
 const volatile __u32 copies_user_stacks = 1;
 
 /*
- * Copies the top of the user space's stack, and its registers. The verifier needs more
- * space than a copy has; unused space is returned.
+ * Copies the top of the user space's stack, and its registers; returns whether it did. The verifier
+ * needs more space than a copy has; unused space is returned.
  */
 __noinline int put_user_stack(void)
 {
@@ -296,7 +319,8 @@ __noinline int put_user_stack(void)
 	if (!copies_user_stacks || !maker || !maker->has_general || !maker->guest_pid || !maker->sp)
 		return 0;
 	__u64 from = user_stack_from(maker);
-	struct vp_user_stack *copy = next_record(maker, sizeof(*copy) + PAGE_BYTES);
+	struct vp_user_stack *copy =
+	    next_record(maker, chain_records(maker), sizeof(*copy) + PAGE_BYTES);
 	if (!copy)
 		return 0;
 	__u32 bytes = copy_user_stack(maker, from, copy);
@@ -310,13 +334,13 @@ __noinline int put_user_stack(void)
 	copy->known =
 	    (1ULL << (vendor == VP_VENDOR_ARM ? VP_USER_REGISTERS : VP_USER_X86_REGISTERS)) - 1;
 	copy->bytes = bytes;
-	copy->reserved = 0;
+	copy->has_frames = vendor == VP_VENDOR_ARM;
 	copy->from = from;
 	__builtin_memcpy(copy->registers, maker->general, sizeof(copy->registers));
 	if (vendor != VP_VENDOR_ARM) {
-		copy->registers[VP_DWARF_ORDER_BP] = maker->bp;
-		copy->registers[VP_DWARF_ORDER_SP] = maker->sp;
-		copy->registers[VP_USER_X86_REGISTERS - 1] = maker->ip;
+		copy->registers[VP_USER_X86_BP] = maker->bp;
+		copy->registers[VP_USER_X86_SP] = maker->sp;
+		copy->registers[VP_USER_X86_IP] = maker->ip;
 	}
 	__u32 room = bytes > VP_USER_STACK_LEAST ? bytes : VP_USER_STACK_LEAST;
 	room &= ~7U;
@@ -325,7 +349,7 @@ __noinline int put_user_stack(void)
 		maker->raw.used -= VP_USER_STACK_BYTES + PAGE_BYTES - room;
 	else
 		maker->raw.used -= sizeof(*copy) + PAGE_BYTES;
-	return 0;
+	return bytes != 0;
 }
 
 /* Copies the stack from `from` to `to` to records; pieces do not cross pages. */
@@ -335,12 +359,13 @@ __noinline int put_guest_stack(__u64 from, __u64 to, __u32 most)
 
 	if (!maker)
 		return 0;
+	char *records = chain_records(maker);
 	from &= ~(VP_CHAIN_PIECE - 1ULL);
 	for (__u32 i = 0; i < VP_CHAIN_PIECES; i++) {
 		__u64 hva = i < most && from < to ? hva_in_page(maker, from) : 0;
 		if (!hva || bpf_probe_read_user(maker->piece, sizeof(maker->piece), (void *)hva))
 			break;
-		struct vp_chain_stack *record = next_record(maker, sizeof(*record));
+		struct vp_chain_stack *record = next_record(maker, records, sizeof(*record));
 		if (!record)
 			break;
 		record->time = maker->time;
@@ -448,7 +473,8 @@ __noinline int put_python_frames(void)
 			break;
 		add_python_frame(maker, walk);
 	}
-	struct vp_interpreted *record = maker->count ? next_record(maker, sizeof(*record)) : 0;
+	struct vp_interpreted *record =
+	    maker->count ? next_record(maker, chain_records(maker), sizeof(*record)) : 0;
 	if (!record)
 		return 0;
 	record->time = maker->time;
@@ -475,7 +501,10 @@ static __always_inline void find_python_frames(struct chain_maker *maker)
 static __always_inline void put_user_frames(struct chain_maker *maker)
 {
 	find_python_frames(maker);
-	put_user_stack();
+	/* The recorder walks the frame pointers in a copy that is not unwound. On 64-bit Arm it
+	 * would need to know which bits of an address count. */
+	if (put_user_stack() && vendor != VP_VENDOR_ARM)
+		return;
 	walk_user_frames();
 	put_frames(VP_MODE_GUEST_USER);
 }
@@ -552,8 +581,10 @@ static __always_inline void put_guest_regs(struct chain_maker *maker,
 					   const struct chain_subject *subject,
 					   const struct guest_current *current, bool with_stack)
 {
-	struct vp_guest_regs *record = (void *)maker->bytes;
+	struct vp_guest_regs *record = next_record(maker, chain_records(maker), sizeof(*record));
 
+	if (!record)
+		return;
 	record->time = maker->time;
 	record->id = VP_ID_guest_regs;
 	record->flags = (subject->flags & (VP_HAS_AS_ROOT | VP_HAS_CPL)) |
@@ -569,19 +600,20 @@ static __always_inline void put_guest_regs(struct chain_maker *maker,
 	record->sp = maker->sp;
 	record->bp = maker->bp;
 	record->as_root = subject->as_root;
-	maker->raw.used = sizeof(*record);
 }
 
 #include "bpf/chain_arm.bpf.h"
 
-/* Starts the stacks of a sample; NULL: impossible, but required by the verifier. */
-static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time)
+/* Starts the stacks of a sample, after `before` bytes of it in the ring; NULL: impossible, but
+ * required by the verifier. */
+static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time, __u32 before)
 {
 	struct chain_maker *maker = chain_maker();
 
 	if (!maker)
 		return 0;
 	maker->raw.used = 0;
+	maker->before = before;
 	maker->time = time;
 	maker->tid = tid;
 	maker->link = 0;

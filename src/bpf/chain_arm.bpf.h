@@ -138,7 +138,9 @@ __noinline int chain_of_arm_guest(__u32 is_user)
 	maker->has_general = 0;
 	if (!read_arm_chain_regs(is_user))
 		return 0;
-	struct vp_guest_regs *record = (void *)maker->bytes;
+	struct vp_guest_regs *record = (void *)chain_records(maker);
+	if (!record)
+		return 0;
 	record->flags |= VP_HAS_STACK;
 	record->sp = maker->sp;
 	record->bp = maker->bp;

@@ -430,8 +430,8 @@ static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *s
 	       read_frame_pointer(vcpu, bp);
 }
 
-/* KVM's registers in memory, RAX to R15, in DWARF's order, and the numbers of RBP and RSP in it. */
-enum { VP_KVM_REGISTERS = 16, VP_DWARF_ORDER_BP = 6, VP_DWARF_ORDER_SP = 7 };
+/* KVM's registers in memory, RAX to R15. */
+enum { VP_KVM_REGISTERS = 16 };
 
 /* All of them, in DWARF's order. RBP and RSP are undefined. */
 static __always_inline bool read_general_registers(struct kvm_vcpu *vcpu, __u64 *ret)

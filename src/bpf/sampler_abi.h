@@ -55,7 +55,7 @@ struct vp_ring {
 /* Maximum written at once: a sample, preceded by its host and guest thread. */
 #define VP_SAMPLE_SPARE 192u
 /* The same with stacks. */
-#define VP_RING_SPARE 16384u
+#define VP_RING_SPARE 20480u
 
 /* Maximum numbers of guest processes with an interpreter, and of Python threads. */
 enum { VP_INTERPRETERS = 1024, VP_INTERPRETED_THREADS = 8192 };

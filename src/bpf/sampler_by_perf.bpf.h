@@ -86,7 +86,7 @@ static __always_inline void fill_method(void *notifier, struct vp_raw_record *re
 static __always_inline void send_chains(struct bpf_perf_event_data *context, void *notifier,
 					const struct vp_raw_record *record, __u64 guest_ip)
 {
-	struct chain_maker *maker = chain_begin(record->tid, record->time);
+	struct chain_maker *maker = chain_begin(record->tid, record->time, 0);
 	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
 
 	if (!maker)

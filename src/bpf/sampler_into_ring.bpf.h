@@ -180,22 +180,12 @@ static __always_inline void put_host_sample(struct writer *writer, __u32 pid, __
 }
 
 /* Writes the stacks before the sample. */
-static __always_inline void put_chain(struct writer *writer, const struct chain_maker *maker)
-{
-	__u64 size = chain_size(maker);
-
-	if (bpf_probe_read_kernel(writer->at, size, maker->bytes))
-		return;
-	writer->at += size;
-	writer->used += size;
-}
-
 static __always_inline void put_chains(struct writer *writer, struct bpf_perf_event_data *context,
 				       const struct chain_subject *subject,
 				       const struct guest_current *current, __u32 tid, bool hit,
 				       __u64 time)
 {
-	struct chain_maker *maker = chain_begin(tid, time);
+	struct chain_maker *maker = chain_begin(tid, time, writer->used);
 
 	if (!maker)
 		return;
@@ -203,7 +193,9 @@ static __always_inline void put_chains(struct writer *writer, struct bpf_perf_ev
 		chain_of_guest(maker, subject, current);
 	if (!hit)
 		chain_of_host(maker, context);
-	put_chain(writer, maker);
+	__u64 size = chain_size(maker);
+	writer->at += size;
+	writer->used += size;
 }
 
 static __always_inline void put_sample_of_vcpu(struct writer *writer,

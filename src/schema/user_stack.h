@@ -21,6 +21,9 @@ enum {
 	/* In DWARF order: x86-64 has 17, of which the last is RIP; 64-bit Arm x0 to x30, SP, PC. */
 	VP_USER_REGISTERS = 33,
 	VP_USER_X86_REGISTERS = 17,
+	VP_USER_X86_BP = 6,
+	VP_USER_X86_SP = 7,
+	VP_USER_X86_IP = 16,
 	/* Minimum size of a copy: the chain that replaces it must fit. */
 	VP_USER_STACK_LEAST = 1024,
 };
@@ -32,12 +35,12 @@ struct vp_user_stack {
 	__u32 vm;   /* process of the VMM */
 	__u32 tid;  /* thread of the sample */
 	__u32 guest_pid;
-	__u64 task;    /* guest address of its task_struct */
-	__u64 as_root; /* page-table root */
-	__u64 known;   /* bit per register */
-	__u32 bytes;   /* valid bytes of `stack`; the rest is undefined */
-	__u32 reserved;
-	__u64 from; /* guest address of the first byte of `stack` */
+	__u64 task;       /* guest address of its task_struct */
+	__u64 as_root;    /* page-table root */
+	__u64 known;      /* bit per register */
+	__u32 bytes;      /* valid bytes of `stack`; the rest is undefined */
+	__u32 has_frames; /* the chain by frame pointers follows */
+	__u64 from;       /* guest address of the first byte of `stack` */
 	__u64 registers[VP_USER_REGISTERS];
 	unsigned char stack[VP_USER_STACK_BYTES];
 };

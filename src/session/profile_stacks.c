@@ -15,9 +15,11 @@
 #include <string.h>
 
 /* Maximum time that samples wait for unwinding: for the reader's other work, and for each stack. A
- * stack of 60 frames takes about 0.5 ms on a slow CPU. After that they keep the chain by frame
- * pointers of the sampling program. */
+ * stack of 60 frames takes about 0.5 ms on a slow CPU. After that they have the chain by frame
+ * pointers. */
 enum { WAIT_MS = 20, WAIT_PER_STACK_MS = 1 };
+/* Upper limit of user space with 5 levels of page tables. */
+#define USER_END (1ULL << 56)
 
 /* A part of the records with at most VP_STACK_JOBS stacks. */
 struct stacks_part {
@@ -69,29 +71,88 @@ static uint32_t frames_of(const struct vp_stack_job *job)
 	return count < VP_CHAIN_FRAMES ? count : VP_CHAIN_FRAMES;
 }
 
-/* Writes the job's chain as records to `to`, which needs less space than the stack did; returns the
+struct found_chain {
+	const uint64_t *ips;
+	uint32_t count;
+	uint16_t end, flags;
+};
+
+/* Writes the chain as records to `to`, which needs less space than the stack did; returns the
  * end. */
-static char *put_chain(const struct vp_user_stack *stack, const struct vp_stack_job *job,
-		       uint32_t count, char *to)
+static char *put_chain(const struct vp_user_stack *stack, const struct found_chain *chain, char *to)
 {
-	const uint16_t end = job->end < VP_CHAIN_GOES_ON ? job->end : VP_CHAIN_FAILED;
+	const uint16_t end = chain->end < VP_CHAIN_GOES_ON ? chain->end : VP_CHAIN_FAILED;
 	struct vp_chain_frames record = {
 	    .time = stack->time,
 	    .id = VP_ID_chain_frames,
 	    .mode = VP_MODE_GUEST_USER,
 	    .tid = stack->tid,
-	    .flags = job->flags & (VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER | VP_CHAIN_LINK)};
+	    .flags = chain->flags & (VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER | VP_CHAIN_LINK)};
 
-	for (uint32_t at = 0; at < count; at += record.count, to += sizeof(record)) {
-		uint32_t left = count - at;
+	for (uint32_t at = 0; at < chain->count; at += record.count, to += sizeof(record)) {
+		uint32_t left = chain->count - at;
 		bool last = left <= VP_CHAIN_FRAMES_PER_RECORD;
 		record.count = (uint16_t)(last ? left : VP_CHAIN_FRAMES_PER_RECORD);
 		record.end = last ? end : VP_CHAIN_GOES_ON;
 		memset(record.ips, 0, sizeof(record.ips));
-		memcpy(record.ips, job->ips + at, record.count * sizeof(*record.ips));
+		memcpy(record.ips, chain->ips + at, record.count * sizeof(*record.ips));
 		memcpy(to, &record, sizeof(record));
 	}
 	return to;
+}
+
+/* Reads the caller's frame pointer and the return address; false: not in the copy. */
+static bool read_frame(const struct vp_user_stack *stack, uint64_t bp, uint64_t frame[2])
+{
+	enum { SIZE = 2 * sizeof(*frame) };
+	uint64_t at = bp - stack->from;
+
+	if (stack->bytes < SIZE || stack->bytes > sizeof(stack->stack) || at > stack->bytes - SIZE)
+		return false;
+	memcpy(frame, stack->stack + at, SIZE);
+	return true;
+}
+
+/* Walks the frame pointers in a copy of x86-64, as walk_user_frames() of the sampling program does
+ * in the guest's memory. Returns the number of addresses. */
+static uint32_t walk_copy(const struct vp_user_stack *stack, uint64_t ips[VP_CHAIN_FRAMES],
+			  enum vp_chain_end *end)
+{
+	uint64_t bp = stack->registers[VP_USER_X86_BP], above = stack->registers[VP_USER_X86_SP];
+	uint32_t count = 0;
+
+	ips[count++] = stack->registers[VP_USER_X86_IP];
+	while (count < VP_CHAIN_FRAMES) {
+		uint64_t frame[2];
+		*end = bp ? VP_CHAIN_NO_FRAME : VP_CHAIN_WHOLE;
+		if (!bp || bp % sizeof(bp) || bp < above || bp >= USER_END)
+			return count;
+		*end = VP_CHAIN_UNREADABLE;
+		if (!read_frame(stack, bp, frame))
+			return count;
+		*end = frame[0] ? VP_CHAIN_NO_FRAME : VP_CHAIN_WHOLE;
+		if (!frame[1] || frame[1] >= USER_END)
+			return count;
+		ips[count++] = frame[1];
+		above = bp + sizeof(frame);
+		bp = frame[0];
+	}
+	*end = VP_CHAIN_TOO_DEEP;
+	return count;
+}
+
+/* Writes the chain by frame pointers of a stack that was not unwound; returns the end. */
+static char *put_pointer_chain(const struct vp_user_stack *copy, char *to)
+{
+	/* The chain may overwrite the stack: only the header is needed then. */
+	struct vp_user_stack stack;
+	uint64_t ips[VP_CHAIN_FRAMES];
+	enum vp_chain_end end;
+	uint32_t count = walk_copy(copy, ips, &end);
+	const struct found_chain chain = {.ips = ips, .count = count, .end = (uint16_t)end};
+
+	memcpy(&stack, copy, offsetof(struct vp_user_stack, registers));
+	return put_chain(&stack, &chain, to);
 }
 
 /* Whether the record is part of a chain that the job's chain replaces. */
@@ -117,7 +178,12 @@ static char *replace_stacks(const struct stacks_part *part, char *to)
 			const uint32_t count = frames_of(job);
 			memcpy(&stack, header, offsetof(struct vp_user_stack, registers));
 			if (count)
-				to = put_chain(&stack, job, count, to);
+				to = put_chain(&stack,
+					       &(const struct found_chain){job->ips, count,
+									   job->end, job->flags},
+					       to);
+			else if (!stack.has_frames)
+				to = put_pointer_chain((const void *)at, to);
 			else
 				stack.time = 0;
 		} else if (!is_transient(header) && !is_replaced(header, &stack)) {

@@ -6,6 +6,7 @@
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
 
 #include "bpf/chain.bpf.h"
 
@@ -26,7 +27,7 @@ int translate(struct bpf_raw_tracepoint_args *context)
 
 static __always_inline struct chain_maker *begin(void)
 {
-	struct chain_maker *maker = chain_begin(1, 1);
+	struct chain_maker *maker = chain_begin(1, 1, 0);
 
 	if (!maker)
 		return 0;

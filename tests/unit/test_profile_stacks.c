@@ -4,13 +4,19 @@
 
 #include <stdio.h>
 
+#include "base/macros.h"
 #include "collect/guests/guest_watch.h"
 #include "schema/chain_frames.h"
 #include "schema/records.h"
 #include "schema/schema.h"
 #include "session/instrument_profile_private.h"
 
-enum { VMM = 77, MAX_STACKS = 200 };
+enum {
+	VMM = 77,
+	MAX_STACKS = 200,
+	STACK_SIZE = sizeof(struct vp_user_stack) - VP_USER_STACK_BYTES + VP_USER_STACK_LEAST,
+	FROM = 0x700000, /* guest address of copies */
+};
 
 /* The watch of the session: what the test says. */
 static struct {
@@ -83,16 +89,32 @@ static void *put(size_t size)
 
 static void put_stack(uint64_t time, uint32_t tid, unsigned frames)
 {
-	const uint16_t size =
-	    sizeof(struct vp_user_stack) - VP_USER_STACK_BYTES + VP_USER_STACK_LEAST;
-	struct vp_user_stack *stack = put(size);
+	struct vp_user_stack *stack = put(STACK_SIZE);
 
 	stack->time = time;
 	stack->id = VP_ID_USER_STACK;
-	stack->size = size;
+	stack->size = STACK_SIZE;
 	stack->vm = VMM;
 	stack->tid = tid;
 	stack->registers[0] = frames;
+	stack->has_frames = true;
+}
+
+/* A copy without a chain by frame pointers after it: of a frame at `bp`, which leads to `next`. */
+static void put_frame(uint64_t bp, uint64_t next, uint64_t ip)
+{
+	const uint64_t frame[] = {next, ip};
+
+	put_stack(5, 1, 0);
+	struct vp_user_stack *stack = (void *)(records.bytes + records.size - STACK_SIZE);
+	stack->has_frames = false;
+	stack->from = FROM;
+	stack->bytes = VP_USER_STACK_LEAST;
+	stack->registers[VP_USER_X86_BP] = bp;
+	stack->registers[VP_USER_X86_SP] = FROM + 0x80;
+	stack->registers[VP_USER_X86_IP] = 0x1234;
+	if (bp - FROM <= VP_USER_STACK_LEAST - sizeof(frame))
+		memcpy(stack->stack + (bp - FROM), frame, sizeof(frame));
 }
 
 static void put_interpreted(uint64_t time)
@@ -201,6 +223,73 @@ static void test_not_unwound(void **state)
 	}
 }
 
+/* Where the sampling program did not walk the frame pointers, the copy is walked. */
+static void test_by_pointers(void **state)
+{
+	static const struct {
+		uint64_t bp, next, ip;
+		unsigned count, end;
+	} cases[] = {
+	    {FROM + 0x100, 0, 0x4321, 2, VP_CHAIN_WHOLE},
+	    {FROM + 0x80, 0, 0x4321, 2, VP_CHAIN_WHOLE},
+	    {FROM + VP_USER_STACK_LEAST - 16, 0, 0x4321, 2, VP_CHAIN_WHOLE},
+	    {FROM + VP_USER_STACK_LEAST - 8, 0, 0x4321, 1, VP_CHAIN_UNREADABLE},
+	    {FROM + 0x100, FROM + 0x1000, 0x4321, 2, VP_CHAIN_UNREADABLE},
+	    {FROM + 0x100, FROM + 0x108, 0x4321, 2, VP_CHAIN_NO_FRAME},
+	    {FROM + 0x100, FROM + 0x113, 0x4321, 2, VP_CHAIN_NO_FRAME},
+	    {FROM + 0x78, 0, 0x4321, 1, VP_CHAIN_NO_FRAME}, /* below the stack pointer */
+	    {1ULL << 56, 0, 0x4321, 1, VP_CHAIN_NO_FRAME},
+	    {FROM + 0x100, FROM + 0x200, 0, 1, VP_CHAIN_NO_FRAME},
+	    {FROM + 0x100, FROM + 0x200, 1ULL << 56, 1, VP_CHAIN_NO_FRAME},
+	    {FROM + 0x100, 0, 0, 1, VP_CHAIN_WHOLE},
+	    {0, 0, 0, 1, VP_CHAIN_WHOLE},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 3 * VP_ARRAY_SIZE(cases); i++) {
+		watch = (__typeof__(watch)){.exists = i % 3 > 0, .listens = i % 3 > 1};
+		records.size = 0;
+		put_frame(cases[i / 3].bp, cases[i / 3].next, cases[i / 3].ip);
+		put_sample(5, 1);
+		replace();
+		const struct vp_chain_frames *frames = &record_at(0)->chain_frames;
+		assert_int_equal(frames->count, cases[i / 3].count);
+		assert_int_equal(frames->end, cases[i / 3].end);
+		assert_int_equal(frames->flags, 0);
+		assert_int_equal(frames->tid, 1);
+		assert_int_equal(frames->ips[0], 0x1234);
+		assert_int_equal(frames->ips[1], frames->count > 1 ? 0x4321 : 0);
+		assert_int_equal(record_at(1)->header.id, VP_ID_guest_sample);
+		assert_int_equal(records.size, sizeof(*frames) + sizeof(struct vp_guest_sample));
+	}
+}
+
+/* A copy full of frames. */
+static void test_many_pointers(void **state)
+{
+	enum { FRAMES = VP_USER_STACK_LEAST / 16 }; /* 64: without the innermost address */
+
+	(void)state;
+	watch = (__typeof__(watch)){.exists = false};
+	records.size = 0;
+	put_frame(FROM, FROM + 16, 0x1000);
+	struct vp_user_stack *stack = (void *)records.bytes;
+	stack->registers[VP_USER_X86_SP] = FROM;
+	for (uint64_t i = 0; i < FRAMES; i++) {
+		const uint64_t frame[] = {FROM + 16 * (i + 1), 0x1000 + i};
+		memcpy(stack->stack + 16 * i, frame, sizeof(frame));
+	}
+	put_sample(5, 1);
+	replace();
+	for (unsigned i = 0; i < VP_CHAIN_FRAMES; i++) {
+		const struct vp_chain_frames *frames = &record_at(i / 8)->chain_frames;
+		assert_int_equal(frames->count, 8);
+		assert_int_equal(frames->end, i / 8 == 7 ? VP_CHAIN_TOO_DEEP : VP_CHAIN_GOES_ON);
+		assert_int_equal(frames->ips[i % 8], i ? 0xfff + i : 0x1234);
+	}
+	assert_int_equal(record_at(8)->header.id, VP_ID_guest_sample);
+}
+
 /* More stacks than a request has, with the longest chains, and one that claims to be longer. */
 static void test_many(void **state)
 {
@@ -249,10 +338,9 @@ static void test_interpreted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_replaced),
-	    cmocka_unit_test(test_not_unwound),
-	    cmocka_unit_test(test_many),
-	    cmocka_unit_test(test_interpreted),
+	    cmocka_unit_test(test_replaced),    cmocka_unit_test(test_not_unwound),
+	    cmocka_unit_test(test_by_pointers), cmocka_unit_test(test_many_pointers),
+	    cmocka_unit_test(test_many),        cmocka_unit_test(test_interpreted),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

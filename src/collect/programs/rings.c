@@ -12,7 +12,7 @@ static struct vp_ring *ring_of(const struct vp_rings *rings, uint32_t pcpu)
 }
 
 /* Maximum size of an array element in the kernel: 4 MiB (v6.1 and before, KMALLOC_MAX_SIZE). */
-enum { MIN = 16 << 10, MAX = 2 << 20 };
+enum { MIN = 32 << 10, MAX = 2 << 20 };
 
 struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wanted)
 {
