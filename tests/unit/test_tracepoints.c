@@ -169,6 +169,30 @@ static void test_bad_records(void **state)
 	parsed_deinit(&parsed);
 }
 
+/* Numbers of every size; bytes of other sizes are an array. */
+static void test_sizes(void **state)
+{
+	static const char format[] = "\tfield:u8 a;\toffset:8;\tsize:1;\tsigned:0;\n"
+				     "\tfield:short b;\toffset:10;\tsize:2;\tsigned:1;\n"
+				     "\tfield:u32 c;\toffset:12;\tsize:4;\tsigned:0;\n"
+				     "\tfield:s64 d;\toffset:16;\tsize:8;\tsigned:1;\n"
+				     "\tfield:struct e e;\toffset:24;\tsize:3;\tsigned:0;\n";
+	static const uint8_t sizes[] = {1, 2, 4, 8};
+	struct parsed parsed;
+
+	expect_no_error(parse(&parsed, format));
+	assert_int_equal(parsed.event->fields.count, 5);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(parsed.event->fields.at[i].shape, VP_EVENT_INTEGER);
+		assert_int_equal(parsed.event->fields.at[i].size, sizes[i]);
+		assert_int_equal(parsed.event->fields.at[i].is_signed, i % 2);
+	}
+	assert_int_equal(parsed.event->fields.at[4].shape, VP_EVENT_ARRAY);
+	assert_int_equal(parsed.event->fields.at[4].size, 1);
+	assert_int_equal(parsed.event->fields.at[4].count, 3);
+	parsed_deinit(&parsed);
+}
+
 /* Of numbers alone: whole, or not at all. */
 static void test_cut_numbers(void **state)
 {
@@ -488,6 +512,7 @@ int main(void)
 	    cmocka_unit_test(test_records),
 	    cmocka_unit_test(test_bad_records),
 	    cmocka_unit_test(test_cut_numbers),
+	    cmocka_unit_test(test_sizes),
 	    cmocka_unit_test(test_bad_formats),
 	    cmocka_unit_test(test_words_of_events),
 	    cmocka_unit_test(test_sets),
