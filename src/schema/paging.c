@@ -37,6 +37,10 @@ struct vp_paging vp_paging_x86(unsigned levels)
 struct vp_paging vp_paging_arm(unsigned page_bits, unsigned va_bits, int wide)
 {
 	enum { VALID = 1, TABLE = 2, SMALLEST_VA = 25, LARGEST_VA = 52 };
+
+	if ((page_bits != 12 && page_bits != 14 && page_bits != 16) || va_bits < SMALLEST_VA ||
+	    va_bits > LARGEST_VA)
+		return (struct vp_paging){0};
 	const unsigned per_level = page_bits - 3;
 	struct vp_paging paging = {.page_bits = page_bits,
 				   .va_bits = va_bits,
@@ -51,9 +55,6 @@ struct vp_paging vp_paging_arm(unsigned page_bits, unsigned va_bits, int wide)
 				   .user_page = BIT(6),      /* AP[1] */
 				   .kernel_table = BIT(61)}; /* APTable[0] */
 
-	if ((page_bits != 12 && page_bits != 14 && page_bits != 16) || va_bits < SMALLEST_VA ||
-	    va_bits > LARGEST_VA)
-		return (struct vp_paging){0};
 	paging.levels = (va_bits - page_bits + per_level - 1) / per_level;
 	if (page_bits == 12 || wide || page_bits == 16)
 		paging.leaf_levels |= BIT(3);

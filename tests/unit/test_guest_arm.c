@@ -274,6 +274,7 @@ static void test_lies(void **state)
 	assert_int_equal(vp_paging_arm(13, 48, false).levels, 0);
 	assert_int_equal(vp_paging_arm(12, 53, true).levels, 0);
 	assert_int_equal(vp_paging_arm(0, 48, false).levels, 0);
+	assert_int_equal(vp_paging_arm(0xf888cd, 48, false).levels, 0);
 	assert_int_equal(vp_paging_arm(12, 20, false).levels, 0);
 }
 
