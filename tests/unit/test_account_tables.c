@@ -157,6 +157,21 @@ static void test_vcpus(void **state)
 	expect_csv(&table, false, "alpha,0,250000000,100,0,0,0,0,0,0,0,0,0,4,0,0,2,0\n");
 }
 
+/* A grade that estimates the guest's time has its error, in percent of the vCPU's time. */
+static void test_vcpus_estimated(void **state)
+{
+	account.grade = VP_ACCOUNT_STATES;
+	TAKE(&account, vcpu_account, .vm = FIRST_VM, .vcpu = 1, .end = 2 * SECOND, .guest = SECOND,
+	     .halted = SECOND);
+	vp_account_vcpus_table(&view, &table);
+	/* No sample says what the second was: all of it may have been the host's. */
+	expect_csv(&table, true,
+		   "vm,vcpu,wall_ns,guest,kernel,poll,vmm,halted,waiting,waking,preempted,"
+		   "throttled,interrupted,guest_error,exits_per_s,wakeups_per_s,"
+		   "preemptions_per_s,polls,poll_wasted_ns\n"
+		   "alpha,1,2000000000,50,0,0,0,50,0,0,0,0,0,50,0,0,0,0,0\n");
+}
+
 static void take_exits(uint32_t vm, uint32_t vcpu, uint32_t reason, uint64_t count, uint64_t total)
 {
 	TAKE(&account, exit_account, .vm = vm, .vcpu = vcpu, .reason = reason,
@@ -682,6 +697,7 @@ int main(void)
 	    TEST(test_states),
 	    TEST(test_order_of_vcpus),
 	    TEST(test_vcpus),
+	    TEST(test_vcpus_estimated),
 	    TEST(test_exits),
 	    TEST(test_exits_by_work),
 	    TEST(test_exits_of_old_places),

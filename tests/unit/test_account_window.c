@@ -242,6 +242,58 @@ static void test_spans(void **state)
 	vp_account_deinit(&account);
 }
 
+/* Events that are fewer than the record says: what they do not show may be anywhere. */
+static void test_missing_events(void **state)
+{
+	const struct vp_window window = {START, START + SECOND / 2};
+	struct vp_cut_key key = {.interval = START + SECOND,
+				 .vm = FIRST_VM,
+				 .cut = VP_CUT_THIEF,
+				 .state = VP_STATE_PREEMPTED,
+				 .type = VP_BY_TASK,
+				 .number = 77};
+	struct vp_account_cuts cuts;
+	struct vp_account account;
+
+	open_window(&account, window.from, window.to);
+	vp_account_cuts_init(&cuts, &window);
+	vp_account_cuts_add(&cuts, &key, START + SECOND / 2 - 30, START + SECOND / 2 + 30);
+	account.window.cuts = &cuts;
+	TAKE(&account, vcpu_account, .time = START + SECOND, .vm = FIRST_VM, .tid = FIRST_VM + 1,
+	     .begin = START, .end = START + SECOND, .guest = SECOND - 100, .preempted = 100);
+	TAKE(&account, thief, .time = START + SECOND, .vm = FIRST_VM, .kind = VP_BY_TASK,
+	     .state = VP_STATE_PREEMPTED, .number = 77, .ns = 100, .count = 1, .comm = "make");
+	close_window(&account);
+	assert_int_equal(account.thefts.count, 1);
+	assert_int_equal(account.thefts.at[0].preempted, 50);
+	/* 30 to 70 ns. */
+	assert_int_equal(account.window.theft_error, 20);
+	vp_account_deinit(&account);
+	vp_account_cuts_deinit(&cuts);
+}
+
+/* Intervals of the same vCPU number of two VMs, and of two vCPUs of one. */
+static void test_intervals_of_vcpus(void **state)
+{
+	const struct vp_window window = {0, 100};
+	struct vp_account_cuts cuts;
+
+	vp_account_cuts_init(&cuts, &window);
+	for (uint32_t vm = FIRST_VM; vm <= SECOND_VM; vm += 1000)
+		for (uint32_t vcpu = 0; vcpu < 3; vcpu++)
+			vp_account_cuts_add_interval(&cuts, vm, vcpu, vm + vcpu, vm + vcpu + 10);
+	for (uint32_t vm = FIRST_VM; vm <= SECOND_VM; vm += 1000)
+		for (uint32_t vcpu = 0; vcpu < 3; vcpu++) {
+			const struct vp_cut_interval *interval =
+			    vp_account_cuts_interval(&cuts, vm, vcpu, vm + vcpu + 10);
+			assert_int_equal(interval->begin, vm + vcpu);
+			assert_int_equal(interval->end, vm + vcpu + 10);
+			assert_null(vp_account_cuts_interval(&cuts, vm, vcpu, vm + vcpu + 11));
+		}
+	assert_null(vp_account_cuts_interval(&cuts, FIRST_VM, 3, 0));
+	vp_account_cuts_deinit(&cuts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +301,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_checks_hold, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_spans, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_missing_events, setup, teardown),
+	    cmocka_unit_test(test_intervals_of_vcpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

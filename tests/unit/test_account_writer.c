@@ -102,7 +102,9 @@ static void test_state_that_lasts(void **state)
 			struct vp_account_vcpu *vcpu = vcpu_begin(1, PID, PID + 2);
 			vcpu->state = unknown ? VP_STATE_UNKNOWN : lasts;
 			vcpu->asleep = unknown ? lasts : VP_STATE_WAITING;
-			vcpu->since = vcpu->begin = SECOND + 100;
+			vcpu->begin = SECOND + 100;
+			vcpu->since = SECOND + 500;
+			vcpu->states[lasts] = 400; /* it was in that state before, too */
 			vp_account_writer_write(writer, 2ULL * SECOND, false);
 			vp_account_writer_write(writer, 5ULL * SECOND, false);
 			const struct vp_vcpu_account *first =

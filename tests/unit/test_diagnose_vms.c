@@ -245,6 +245,39 @@ static void test_causes(void **state)
 	vp_diagnosis_deinit(&diagnosis);
 }
 
+/* Whoever takes time from both VMs is one cause, whatever kind of thief it is; threads of a VMM
+ * work for one VM each. */
+static void test_causes_of_each_kind(void **state)
+{
+	static const struct {
+		const char *comm;
+		enum vp_thief_record kind;
+		uint32_t owner;
+		uint16_t flags;
+		bool is_one;
+	} thieves[] = {
+	    {"backup", VP_BY_TASK, 70, 0, true},      {"vperf", VP_BY_TASK, 9, 0, true},
+	    {"irq/24-nvme", VP_BY_TASK, 0, 1, true},  {"eth0", VP_BY_DEVICE, 0, 0, true},
+	    {"timer", VP_BY_VECTOR, 0, 0, true},      {"", VP_BY_VCPU, 3000, 0, true},
+	    {"qemu", VP_BY_TASK, FIRST_VM, 0, false}, {"", VP_BY_VCPU, FIRST_VM, 0, false}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(thieves); i++) {
+		take_seconds(0);
+		for (uint32_t vm = FIRST_VM; vm <= SECOND_VM; vm += 1000)
+			take_theft(vm, 0, thieves[i].kind,
+				   thieves[i].owner == FIRST_VM ? vm : thieves[i].owner,
+				   thieves[i].flags, SECOND / 5, thieves[i].comm);
+		diagnose();
+		assert_int_equal(diagnosis.findings.count, 2);
+		assert_ptr_equal(diagnosis.findings.at[0].rule, diagnosis.findings.at[1].rule);
+		assert_int_equal(diagnosis.findings.at[0].cause, 0);
+		assert_int_equal(diagnosis.findings.at[1].cause, thieves[i].is_one ? 1 : 0);
+		vp_diagnosis_deinit(&diagnosis);
+		teardown(NULL);
+		setup(NULL);
+	}
+}
+
 /* The rules as they are documented: what each is about, from which share on. */
 static void test_rules(void **state)
 {
@@ -628,12 +661,25 @@ static void test_guest_losses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_rules),       TEST(test_words),           TEST(test_of_which_vm),
-	    TEST(test_classes),     TEST(test_names_of_vcpus),  TEST(test_waking_and_quota),
-	    TEST(test_lock_holder), TEST(test_places),          TEST(test_named_exits),
-	    TEST(test_addresses),   TEST(test_overcommit),      TEST(test_storm),
-	    TEST(test_losses),      TEST(test_guest_losses),    TEST(test_commands),
-	    TEST(test_causes),      TEST(test_causes_of_exits), TEST(test_many_vcpus),
+	    TEST(test_rules),
+	    TEST(test_words),
+	    TEST(test_of_which_vm),
+	    TEST(test_classes),
+	    TEST(test_names_of_vcpus),
+	    TEST(test_waking_and_quota),
+	    TEST(test_lock_holder),
+	    TEST(test_places),
+	    TEST(test_named_exits),
+	    TEST(test_addresses),
+	    TEST(test_overcommit),
+	    TEST(test_storm),
+	    TEST(test_losses),
+	    TEST(test_guest_losses),
+	    TEST(test_commands),
+	    TEST(test_causes),
+	    TEST(test_causes_of_exits),
+	    TEST(test_many_vcpus),
+	    TEST(test_causes_of_each_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

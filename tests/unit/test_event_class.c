@@ -450,9 +450,30 @@ static void test_fixed_come_first(void **state)
 	vp_event_classes_deinit(&classes);
 }
 
+/* Sections of the format's document: a heading, the table of fields and an empty line. */
+static void test_document(void **state)
+{
+	struct vp_buffer out = {0};
+	const char *at;
+	size_t sections = 0;
+
+	vp_trace_event_document(&out);
+	for (at = vp_buffer_text(&out); (at = strstr(at, "### ")); at++, sections++) {
+		const char *table = strstr(at, "\n\n| offset | type | field | meaning |\n|---|");
+		const char *next = strstr(at + 1, "### ");
+		assert_non_null(table);
+		assert_true(!next || table < next);
+		assert_true(!next || !strncmp(next - 3, "|\n\n", 3));
+	}
+	assert_true(sections > 10);
+	assert_string_equal(vp_buffer_text(&out) + out.size - 3, "|\n\n");
+	vp_buffer_deinit(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_document),
 	    cmocka_unit_test(test_fixed_come_first),
 	    cmocka_unit_test(test_round_trip),
 	    cmocka_unit_test(test_clocks_are_each_machines_own),

@@ -243,6 +243,41 @@ static void test_unchosen_vm(void **state)
 	assert_memory_equal(&whole, &in[1], sizeof(whole));
 }
 
+/* With -p and -t, samples of one of the processes or threads, host's and VMs', and no others. */
+static void test_targets(void **state)
+{
+	static const struct {
+		uint32_t pid, tid; /* 0: none */
+		bool host, guest;
+	} cases[] = {
+	    {77, 0, true, false},    {0, 78, true, false},        {77, GUEST + 1, true, true},
+	    {GUEST, 0, false, true}, {0, GUEST + 1, false, true}, {GUEST, 78, true, true},
+	    {78, 77, false, false},  {0, 0, true, true},          {GUEST + 1, GUEST, false, false}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
+		uint32_t pid = cases[i].pid, tid = cases[i].tid;
+		const struct vp_profile_targets targets = {.pids = {&pid, pid != 0, 1},
+							   .tids = {&tid, tid != 0, 1}};
+		struct vp_profile_instrument *profile = profile_make();
+		struct {
+			struct vp_host_sample host;
+			struct vp_guest_sample guest;
+		} __attribute__((packed)) in = {
+		    .host = {.time = START, .id = VP_ID_host_sample, .pid = 77, .tid = 78},
+		    .guest = guest_at(START + 1),
+		};
+		union vp_any_record out[2] = {0};
+		profile->options.targets = &targets;
+		vp_profile_ingest(profile, 0, (char *)&in, sizeof(in));
+		assert_int_equal(profile->samples, cases[i].host + cases[i].guest);
+		assert_int_equal(read_back(profile, 2, out), cases[i].host + cases[i].guest);
+		if (cases[i].host)
+			assert_int_equal(out[0].header.id, VP_ID_host_sample);
+		if (cases[i].guest)
+			assert_int_equal(out[cases[i].host].header.id, VP_ID_guest_sample);
+	}
+}
+
 static void test_unchosen_chain(void **state)
 {
 	static const char *const names[] = {"other"};
@@ -622,13 +657,21 @@ static void test_guests_of_vms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_late_ticks),       cmocka_unit_test(test_gaps),
-	    cmocka_unit_test(test_busy_gap),         cmocka_unit_test(test_clock_in_between),
-	    cmocka_unit_test(test_unchosen_vm),      cmocka_unit_test(test_unchosen_chain),
-	    cmocka_unit_test(test_vcpus_of_two_vms), cmocka_unit_test(test_vcpus_of_one_thread),
-	    cmocka_unit_test(test_late_chain),       cmocka_unit_test(test_vms_of_one_process),
-	    cmocka_unit_test(test_ring_laps),        cmocka_unit_test(test_events_of_vms),
-	    cmocka_unit_test(test_guests_of_vms),    cmocka_unit_test(test_events_in_a_row),
+	    cmocka_unit_test(test_late_ticks),
+	    cmocka_unit_test(test_gaps),
+	    cmocka_unit_test(test_busy_gap),
+	    cmocka_unit_test(test_clock_in_between),
+	    cmocka_unit_test(test_unchosen_vm),
+	    cmocka_unit_test(test_unchosen_chain),
+	    cmocka_unit_test(test_targets),
+	    cmocka_unit_test(test_vcpus_of_two_vms),
+	    cmocka_unit_test(test_vcpus_of_one_thread),
+	    cmocka_unit_test(test_late_chain),
+	    cmocka_unit_test(test_vms_of_one_process),
+	    cmocka_unit_test(test_ring_laps),
+	    cmocka_unit_test(test_events_of_vms),
+	    cmocka_unit_test(test_guests_of_vms),
+	    cmocka_unit_test(test_events_in_a_row),
 	    cmocka_unit_test(test_vm_of_thread),
 	};
 

@@ -435,7 +435,11 @@ static void test_clock_without_facts(void **state)
 	assert_int_equal(map.basis, VP_CLOCK_UNKNOWN);
 	vp_clock_map_by_dump(7 * SECOND, 100 * SECOND, &map);
 	assert_int_equal(map.basis, VP_CLOCK_BY_DUMP);
-	assert_in_range(map.host_ns[0], 100 * SECOND, 102 * SECOND);
+	assert_int_equal(map.instants, 1);
+	assert_int_equal(map.guest_ns[0], 7 * SECOND);
+	/* Within two seconds after the end: the middle, and half of them. */
+	assert_int_equal(map.host_ns[0], 101 * SECOND);
+	assert_int_equal(map.error_ns, SECOND);
 }
 
 /* Numbers from a hostile file end somewhere, without overflow. */
