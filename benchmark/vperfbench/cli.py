@@ -221,7 +221,9 @@ def main(argv: list[str], script: Path, version: str) -> int:
     if not args.verb:
         parser.error(f"expected a verb: {', '.join(verbs)}")
     try:
-        return verbs[args.verb]()
+        status = verbs[args.verb]()
+        sys.stdout.flush()  # here, where a reader that has gone is no error
+        return status
     except PlanError as error:
         print(f"vperf-bench: {error}", file=sys.stderr)
         return 2

@@ -95,7 +95,7 @@ def fault(configuration: Configuration) -> tuple[str, str]:
         return key, f"the kernel '{image}' cannot be read"
     if not _release(image):
         return key, f"'{image}' is no kernel for x86 (no boot protocol's header)"
-    if not _module_root(image, _release(image)):
+    if not has_modules(image):
         return key, f"the modules of kernel {_release(image)} are neither beside '{image}' nor in /lib/modules"
     if configuration.disk != "virtual" and not Path(configuration.disk).is_block_device():
         return "disk", f"'{configuration.disk}' is neither virtual nor a block device"
@@ -122,22 +122,32 @@ def _module(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _initramfs(image: Path) -> bytes:
+def modules_of(image: Path, names: tuple[str, ...]) -> dict[str, bytes]:
+    """Modules of a kernel with those that they need, in the order in which they can be loaded: file name -> content."""
     release = _release(image)
     root = _module_root(image, release)
     files: list[Path] = []
-    for name in MODULES:
+    for name in names:
         done = subprocess.run([program("modprobe") or "modprobe", "--show-depends", "-d", str(root), "-S", release, name],
                               capture_output=True, text=True, check=False)
         for words in map(str.split, done.stdout.splitlines()):
             if words[0] == "insmod" and Path(words[1]) not in files:
                 files.append(Path(words[1]))
-    names = [f"ko/{path.name.removesuffix('.xz').removesuffix('.zst')}" for path in files]
+    return {path.name.removesuffix(".xz").removesuffix(".zst"): _module(path) for path in files}
+
+
+def has_modules(image: Path) -> bool:
+    """Whether the modules of that kernel are beside it, or this machine's."""
+    return bool(_module_root(image, _release(image)))
+
+
+def _initramfs(image: Path) -> bytes:
+    modules = modules_of(image, MODULES)
     entries = [("bin", 0o040755, b""), ("dev", 0o040755, b""), ("ko", 0o040755, b""),
                ("init", 0o100755, INIT.encode()),
                ("bin/busybox", 0o100755, Path(program("busybox") or "").read_bytes()),
-               ("modules", 0o100644, "".join(f"/{name}\n" for name in names).encode())]
-    entries += [(name, 0o100644, _module(path)) for name, path in zip(names, files)]
+               ("modules", 0o100644, "".join(f"/ko/{name}\n" for name in modules).encode())]
+    entries += [(f"ko/{name}", 0o100644, data) for name, data in modules.items()]
     return cpio(entries)
 
 

@@ -18,8 +18,8 @@ from .tracers import TRACERS
 PLACES = ("machine", "kvm-host", "kvm-guest", "xen-dom0", "xen-guest")
 CACHES = ("hot", "cold")
 # Keys that only some places know.
-GUEST_KEYS = {**{key: ("kvm-guest", "xen-guest") for key in ("vcpus", "memory", "guest-kernel", "guest-append")},
-              **{key: ("kvm-guest",) for key in ("disk", "disk-size", "guest-cpu")},
+GUEST_KEYS = {**{key: ("kvm-guest", "xen-guest") for key in ("vcpus", "memory", "guest-kernel", "guest-append", "disk", "disk-size")},
+              "guest-cpu": ("kvm-guest",),
               **{key: ("xen-guest",) for key in ("guest-type", "guest-config", "programs")}}
 AFTER = ("go-on", "again", "stop")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
@@ -255,10 +255,11 @@ def _configuration(name: str, table: Table) -> Configuration:
         words = tuple(shlex.split(options))
     except ValueError as error:
         raise table.wrong("tracer-options", f"are no words of a shell: {error}") from error
+    where = table.choice("where", PLACES, "machine")
     made = Configuration(
-        name, table.text("kernel"), table.text("boot-entry"), table.choice("where", PLACES, "machine"),
+        name, table.text("kernel"), table.text("boot-entry"), where,
         table.choice("tracer", TRACERS, "none"), words, table.text("cpus"), table.text("directory", default.directory),
-        table.whole("vcpus", 1, 1, 512), table.size("memory", default.memory), table.text("disk", "virtual"),
+        table.whole("vcpus", 1, 1, 512), table.size("memory", default.memory), table.text("disk", "memory" if where == "xen-guest" else default.disk),
         table.size("disk-size", default.disk_size), table.text("guest-kernel"), table.text("guest-append"), table.text("guest-cpu", "host"),
         table.choice("guest-type", ("pv", "pvh", "hvm"), default.guest_type), table.text("guest-config"), table.words("programs"))
     if made.cpus and not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", made.cpus):

@@ -230,8 +230,9 @@ def _in_guest(job: Job, tracing: Tracing) -> dict:
     files = {"prepare": test.prepare, "warm": "" if job.cold else f"{test.prepare}\n{test.command}",
              "spec.json": json.dumps(inside)}
     python = os.path.realpath(sys.executable)
-    machine = (xenguest.XenGuest(job.configuration, list(test.needs), share) if job.configuration.on_xen else
-               guest.Guest(job.configuration, share, Path(job.configuration.directory) / f"vperf-bench-{os.getpid()}.disk"))
+    disk = Path(job.configuration.directory) / f"vperf-bench-{os.getpid()}.disk"
+    machine = (xenguest.XenGuest(job.configuration, list(test.needs), share, disk) if job.configuration.on_xen else
+               guest.Guest(job.configuration, share, disk))
     try:
         try:
             machine.start(files, test.scale, job.cold, python)

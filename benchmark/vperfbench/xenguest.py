@@ -1,5 +1,5 @@
 """A guest of Xen for one step, started by xl in dom0. It has no file system of this machine's: the programs that tests
-need are packed into its initramfs with their libraries, tests run in its memory, and it talks over its console."""
+need are packed into its initramfs with their libraries, tests run in its memory or on a disk of its own, and it talks over its console."""
 
 import base64
 import json
@@ -12,8 +12,9 @@ import time
 import tty
 from pathlib import Path
 
+from . import xendisk
 from .common import BenchError, program, read_text
-from .guest import READY_LIMIT, cpio, kernel_of
+from .guest import READY_LIMIT, cpio, has_modules, kernel_of, modules_of
 from .plan import Configuration
 
 MODULES = "json, os, resource, select, signal, subprocess, sys, time"  # measure.py's
@@ -30,13 +31,22 @@ exec < /dev/hvc0 > /dev/hvc0 2>&1
 stty raw -echo; dmesg -n 1
 tell() { echo "@$1 $(base64 $2 | tr -d '\\n')"; }
 stop() { echo "$1" > /tmp/why; tell failed /tmp/why; read -t 20 end; poweroff -f; }
-mkdir -p /run/work/test; cd /run/work
+mkdir -p /run/work
+if [ -s /modules ]; then
+	while read module; do insmod $module; done < /modules
+	tries=0
+	until [ -b /dev/@DISK@ ] || [ $tries = 300 ]; do sleep 0.1; tries=$((tries + 1)); done
+	mount -t ext4 /dev/@DISK@ /run/work || stop "the disk of the test cannot be mounted"
+fi
+mkdir /run/work/test; cd /run/work
 uname -r > /tmp/kernel; tell kernel /tmp/kernel
 if [ -s /vperf-bench/warm ]; then
 	mkdir warm; (cd warm && SCALE=@SCALE@ @SH@ /vperf-bench/warm) > /tmp/out 2>&1 || stop "the hot run failed: $(tail -n 1 /tmp/out)"
 	rm -rf warm
 fi
 (cd test && SCALE=@SCALE@ @SH@ /vperf-bench/prepare) > /tmp/out 2>&1 || stop "the preparation failed: $(tail -n 1 /tmp/out)"
+sync
+[ ! -s /modules ] || [ @COLD@ = no ] || echo 3 > /proc/sys/vm/drop_caches
 echo "@ready"
 read go
 @PYTHON@ /vperf-bench/measure.py /vperf-bench/spec.json 2> /tmp/err || stop "$(tail -n 1 /tmp/err)"
@@ -67,7 +77,9 @@ def fault(configuration: Configuration, needs: list[str]) -> tuple[str, str]:
     for name in (*configuration.programs, *needs):
         if not program(name):
             return "programs", f"'{name}' is not installed"
-    return "", ""
+    if configuration.disk != "memory" and not has_modules(image):
+        return "disk", f"the modules of the kernel '{image}' are neither beside it nor in /lib/modules"
+    return xendisk.fault(configuration)
 
 
 def _libraries(path: Path) -> list[Path]:
@@ -154,22 +166,29 @@ class Console(threading.Thread):
 class XenGuest:
     """As guest.Guest: ready to run a step's test, in the directory `share`."""
 
-    def __init__(self, configuration: Configuration, needs: list[str], share: Path) -> None:
+    def __init__(self, configuration: Configuration, needs: list[str], share: Path, image: Path) -> None:
         self.configuration, self.needs, self.share = configuration, needs, share
+        self.disk = xendisk.Disk(configuration, image)
         self.name = f"vperf-bench-{os.getpid()}"
         self.console: Console | None = None
 
-    def start(self, files: dict[str, str], scale: int, _cold: bool, python: str) -> None:
-        """Boots it; files: prepare, warm, spec.json. Returns when it has prepared the test. Its files are in memory: none is cold."""
+    def start(self, files: dict[str, str], scale: int, cold: bool, python: str) -> None:
+        """Boots it; files: prepare, warm, spec.json. Returns when it has prepared the test. Without a disk its files are in memory: none is
+        cold."""
         self.share.mkdir()
+        self.disk.attach()
         shell = program("sh") or "sh"  # the machine's: busybox's would prefer its own programs
         programs = [Path(shell), *(Path(program(name) or name) for name in (*self.configuration.programs, *self.needs))]
         content = packed([*_python(python), *programs])
         content["/bin/busybox"] = Path(program("busybox") or "").read_bytes()
         script = INIT.replace("@SCALE@", str(scale)).replace("@PYTHON@", " ".join([python, *PYTHON])).replace("@SH@", shell)
+        script = script.replace("@DISK@", xendisk.NAME).replace("@COLD@", "yes" if cold else "no")
         content["/init"] = script.encode()
         content["/vperf-bench/measure.py"] = Path(__file__).with_name("measure.py").read_bytes()
         content |= {f"/vperf-bench/{name}": text.encode() for name, text in files.items()}
+        modules = modules_of(kernel_of(self.configuration), self.disk.modules)
+        content |= {f"/ko/{name}": data for name, data in modules.items()}
+        content["/modules"] = "".join(f"/ko/{name}\n" for name in modules).encode()
         (self.share / "initramfs").write_bytes(initramfs(content))
         (self.share / "xl.cfg").write_text(self.settings(), encoding="utf-8")
         self._xl("create", "-q", str(self.share / "xl.cfg"))
@@ -191,7 +210,7 @@ class XenGuest:
         own = self.configuration
         values = {"name": self.name, "type": own.guest_type, "kernel": str(kernel_of(own)), "ramdisk": str(self.share / "initramfs"),
                   "extra": f"console=hvc0 quiet panic=-1 rdinit=/init {own.guest_append}".strip(), "memory": own.memory >> 20,
-                  "vcpus": own.vcpus, "on_crash": "destroy", "on_reboot": "destroy", **({"cpus": own.cpus} if own.cpus else {}),
+                  "vcpus": own.vcpus, **self.disk.settings(), "on_crash": "destroy", "on_reboot": "destroy", **({"cpus": own.cpus} if own.cpus else {}),
                   **(FEW_DEVICES if own.guest_type == "hvm" else {})}
         return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) + own.guest_config + "\n"
 
@@ -227,3 +246,4 @@ class XenGuest:
             self.console.ended = True
             self.console.join(5)
         (self.share / "initramfs").unlink(missing_ok=True)
+        self.disk.detach()

@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 import bench
-from vperfbench import xenguest
+from vperfbench import xendisk, xenguest
 from vperfbench.common import BenchError
 
 GUEST = "[configuration.g]\nwhere = 'xen-guest'\nmemory = '256M'\nvcpus = 2\ncpus = '1-2'\nguest-config = 'a = 1'\n[test.t]\ncommand = 'true'\n"
@@ -44,7 +44,7 @@ class Packed(unittest.TestCase):
 
     def test_settings(self):
         own = bench.plan_of(GUEST).configurations["g"]
-        text = xenguest.XenGuest(own, [], Path('/a "b"')).settings()
+        text = xenguest.XenGuest(own, [], Path('/a "b"'), Path("/image")).settings()
         for line in ('type = "pvh"', "memory = 256", "vcpus = 2", 'cpus = "1-2"', "a = 1", 'ramdisk = "/a \\"b\\"/initramfs"'):
             self.assertIn(line + "\n", text)
 
@@ -54,7 +54,7 @@ class Packed(unittest.TestCase):
             xl = Path(name) / "xl"
             xl.write_text("#!/bin/sh\nfor what in no-memory b c d e f; do echo $what >&2; done\nexit 3\n")
             xl.chmod(0o755)
-            guest = xenguest.XenGuest(bench.plan_of(GUEST).configurations["g"], [], Path(name))
+            guest = xenguest.XenGuest(bench.plan_of(GUEST).configurations["g"], [], Path(name), Path("/image"))
             with mock.patch.object(xenguest, "program", lambda _: str(xl)), \
                     self.assertRaisesRegex(BenchError, r"^xl create ended with status 3: no-memory \| b \| c$"):
                 guest._xl("create")
@@ -76,6 +76,76 @@ class Packed(unittest.TestCase):
         """The guest's is the one that the machine will have been booted with."""
         own = bench.plan_of(GUEST.replace("vcpus = 2", "kernel = '6.1-x'")).configurations["g"]
         self.assertEqual(xenguest.kernel_of(own), Path("/boot/vmlinuz-6.1-x"))
+
+
+class Disk(unittest.TestCase):
+    """With programs that only note how they were called."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory(dir=bench.MEMORY)
+        self.addCleanup(place.cleanup)
+        self.place = Path(place.name)
+        for name in ("mke2fs", "losetup"):
+            (self.place / name).write_text(f'#!/bin/sh\n[ ! -e {self.place}/broken ] || {{ echo full >&2; exit 1; }}\n'
+                                           f'echo "{name} $*" >> {self.place}/calls\n[ "$1" != --find ] || echo /dev/loop7\n')
+            (self.place / name).chmod(0o755)
+        held = mock.patch.object(xendisk, "program", lambda name: str(self.place / name))
+        held.start()
+        self.addCleanup(held.stop)
+
+    def disk(self, key):
+        own = bench.plan_of(GUEST.replace("vcpus = 2", f"disk-size = '3M'\n{key}")).configurations["g"]
+        return own, xendisk.Disk(own, self.place / "image")
+
+    def calls(self):
+        return (self.place / "calls").read_text().splitlines() if (self.place / "calls").exists() else []
+
+    def test_memory(self):
+        """The default: no disk at all."""
+        own, disk = self.disk("")
+        disk.attach()
+        disk.detach()
+        self.assertEqual((own.disk, disk.modules, disk.settings(), self.calls(), xendisk.fault(own)), ("memory", (), {}, [], ("", "")))
+
+    def test_file(self):
+        own, disk = self.disk("disk = 'virtual'")
+        self.assertEqual((xendisk.fault(own), disk.settings(), disk.modules), (("", ""), {}, ("xen-blkfront", "ext4")))
+        disk.attach()
+        image = self.place / "image"
+        self.assertEqual(image.stat().st_size, 3 << 20)
+        self.assertEqual(disk.settings(), {"disk": ["phy:/dev/loop7,xvda,w"]})
+        guest = xenguest.XenGuest(own, [], self.place, image)
+        guest.disk = disk
+        self.assertIn('disk = ["phy:/dev/loop7,xvda,w"]\n', guest.settings())
+        disk.detach()
+        disk.detach()
+        self.assertFalse(image.exists())
+        self.assertEqual(self.calls(), [f"mke2fs -q -F -t ext4 {image}", f"losetup --find --show {image}", "losetup -d /dev/loop7"])
+
+    def test_block_device(self):
+        own, disk = self.disk("disk = '/dev/sda'")
+        disk.attach()
+        self.assertEqual(disk.settings(), {"disk": ["phy:/dev/sda,xvda,w"]})
+        disk.detach()
+        self.assertEqual(self.calls(), ["mke2fs -q -F -t ext4 /dev/sda"])
+        with mock.patch.object(Path, "is_block_device", lambda path: str(path) == "/dev/sda"):
+            self.assertEqual(xendisk.fault(own), ("", ""))
+            self.assertEqual(xendisk.fault(self.disk("disk = '/etc'")[0]), ("disk", "'/etc' is neither memory, virtual, nor a block device"))
+
+    def test_faults(self):
+        for missing, disk, reason in (("losetup", "virtual", "losetup is not installed (Debian package mount)"), ("losetup", "memory", ""),
+                                      ("mke2fs", "virtual", "mke2fs is not installed (Debian package e2fsprogs)")):
+            with mock.patch.object(xendisk, "program", lambda name: None if name == missing else name):
+                self.assertEqual(xendisk.fault(self.disk(f"disk = '{disk}'")[0])[1], reason)
+
+    def test_no_file_system(self):
+        """The image is removed again."""
+        (self.place / "broken").touch()
+        _, disk = self.disk("disk = 'virtual'")
+        with self.assertRaisesRegex(BenchError, "^mke2fs ended with status 1: full$"):
+            disk.attach()
+        disk.detach()
+        self.assertFalse((self.place / "image").exists())
 
 
 class Console(unittest.TestCase):
