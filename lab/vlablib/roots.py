@@ -16,9 +16,9 @@ from .debian import PrivateApt
 SUITE = "bookworm"
 MERGED = ("bin", "lib", "lib64", "sbin")
 # Packages of a dom0: those that vperf and the lab use, and Xen with its tools.
-DOM0 = ("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "kmod", "libbpf-dev",
+DOM0 = ("bash", "busybox-static", "coreutils", "diffutils", "e2fsprogs", "grep", "hostname", "iproute2", "kmod", "libbpf-dev",
         "libc-bin", "libelf-dev", "libgomp1", "libiberty-dev", "libjson-c-dev", "libmicrohttpd-dev", "libxxhash-dev", "libyaml-dev", "libzstd-dev", "linux-perf",
-        "procps", "python3", "sed", "tar", "util-linux", "xen-system-amd64", "zlib1g-dev")
+        "mount", "procps", "python3", "sed", "tar", "util-linux", "xen-system-amd64", "zlib1g-dev")
 # The device model of its HVM guests, with what that loads.
 HVM = ("qemu-system-xen", "qemu-system-data", "seabios")
 # Version of what _fill() makes of the packages.
