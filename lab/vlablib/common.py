@@ -55,6 +55,18 @@ def need_program(name, package):
     return path
 
 
+def run_main(main, *arguments):
+    """Ends the program with the status of its main. A reader of its output that has gone, such as head, is no fault of it: what main
+    runs is ended as after any other exception."""
+    try:
+        status = main(*arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)
+
+
 @contextmanager
 def locked(name):
     """Keep other vlab processes out of one part of the cache."""

@@ -75,13 +75,13 @@ def _archives():
     return plain[0], security[0] if security else None
 
 
-def _sources_text(choices, arch, types):
+def _sources_text(choices, arch, types, component):
     """deb822 text; choices: pairs of (machine stanza, suite names); types: deb, deb-src."""
     keep = ("signed-by", "check-valid-until", "check-date", "valid-until-max")
     blocks = []
     for stanza, suites in choices:
         lines = [f"Types: {types}", f"URIs: {stanza['uris']}", f"Suites: {' '.join(suites)}",
-                 "Components: main", f"Architectures: {arch.name}"]
+                 f"Components: {component}", f"Architectures: {arch.name}"]
         lines += [f"{key}: {stanza[key]}" for key in keep if key in stanza]
         if "signed-by" not in stanza:
             lines.append("Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg")
@@ -96,13 +96,14 @@ def place_name(name, arch):
 
 class PrivateApt:
     """apt with state, lists, cache and sources of its own, for one suite and architecture; with source
-    packages if asked for, which a mirror may lack."""
+    packages if asked for, which a mirror may lack. The component: main, or non-free."""
 
-    def __init__(self, suite, arch, sources=False):
+    def __init__(self, suite, arch, sources=False, component="main"):
         self.suite = suite
         self.arch = arch
         self.types = "deb deb-src" if sources else "deb"
-        self.dir = cache_dir("apt", place_name(suite, arch) + ("-sources" if sources else ""))
+        self.component = component
+        self.dir = cache_dir("apt", place_name(suite, arch) + "-sources" * sources + f"-{component}" * (component != "main"))
         for sub in ("state/lists/partial", "cache/archives/partial", "sources"):
             (self.dir / sub).mkdir(parents=True, exist_ok=True)
         (self.dir / "status").touch()
@@ -135,7 +136,7 @@ class PrivateApt:
         tries.append([(archive, [base])])
         errors = ""
         for choices in tries:
-            text = _sources_text(choices, self.arch, self.types)
+            text = _sources_text(choices, self.arch, self.types, self.component)
             (self.dir / "sources" / "lab.sources").write_text(text, encoding="utf-8")
             status, out, err = self.run("apt-get", "update", "-q", "--error-on=any")
             if status == 0:

@@ -11,14 +11,15 @@ from .debian import PrivateApt
 SUITE = "bookworm"  # as the root whose libraries they are run with
 
 
-def get(arch, packages, suite=SUITE):
-    """The directory with these packages unpacked."""
-    key = hashlib.sha256(" ".join((suite, arch.name, *packages)).encode()).hexdigest()[:16]
+def get(arch, packages, suite=SUITE, component="main"):
+    """The directory with these packages unpacked, which are in one component of the archive."""
+    named = () if component == "main" else (component,)
+    key = hashlib.sha256(" ".join((suite, arch.name, *named, *packages)).encode()).hexdigest()[:16]
     place = cache_dir("debian-programs") / key
 
     def fill(work):
         say(f"fetching {', '.join(packages)} for {arch.name}")
-        apt = PrivateApt(suite, arch)
+        apt = PrivateApt(suite, arch, component=component)
         apt.update()
         with tempfile.TemporaryDirectory(dir=cache_dir("debian-programs"), prefix=".fetch") as name:
             for deb in apt.download(packages, Path(name)):

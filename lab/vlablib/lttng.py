@@ -75,9 +75,10 @@ def get() -> Path:
     return place
 
 
-def commands(root: Path) -> str:
-    """For a lab host's shell: its modules are loaded, its programs found, and its session daemon runs."""
+def commands(root: Path, more: str = "") -> str:
+    """For a lab host's shell: its modules are loaded, its programs found, and its session daemon runs; `more`: directories of libraries
+    that the host lacks."""
     libraries = f"{root}/usr/lib/x86_64-linux-gnu"
-    return (f"for module in {root}/modules/*.ko; do insmod $module; done; export PATH=$PATH:{root}/usr/bin LD_LIBRARY_PATH={libraries} "
+    return (f"for module in {root}/modules/*.ko; do insmod $module; done; export PATH=$PATH:{root}/usr/bin LD_LIBRARY_PATH={libraries}{more} "
             f"LTTNG_HOME=/run LTTNG_CONSUMERD64_LIBDIR={libraries} LTTNG_CONSUMERD64_BIN={libraries}/lttng/libexec/lttng-consumerd "
             f"LTTNG_SESSION_CONFIG_XSD_PATH={root}/usr/share/xml/lttng; lttng-sessiond --daemonize")

@@ -189,6 +189,7 @@ class Qemu:
                   f"{host.append}").strip()
         if host.icount and not arch.foreign and not lab.xen:
             append += " tsc=reliable"  # as all pCPUs count the same instructions: the TSC stays the clock
+        self.described = program, model
         command = [*priority(), need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
                    *program, "-name", "vlab-host",
                    *arch.machine,
@@ -203,13 +204,22 @@ class Qemu:
         command += ["-qmp", f"unix:{lab.work}/qmp,server=on,wait=off"]
         return command + host.qemu.split()
 
+    def _describe(self):
+        """Writes the emulator and its CPU model next to the plan: results name them."""
+        program, model = self.described
+        version = subprocess.run([*program, "--version"], capture_output=True, text=True, check=False).stdout.partition("\n")[0]
+        text = json.dumps({"emulator": version.replace("emulator version ", ""), "cpu": model, "accel": self.accel}) + "\n"
+        (self.lab.out / "vlab" / "machine.json").write_text(text, encoding="utf-8")
+
     def start(self):
         """The process."""
         caches = self.lab.scenario.host.caches
         env = {**os.environ, "X86_PMU_CACHES": caches} if caches else None
         if self.lab.mode == "shell":
             return subprocess.Popen(self.command(), env=env)
-        process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        command = self.command()
+        self._describe()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, start_new_session=True, env=env)
         prefer_session(process, self.lab.scenario.host.icount)
         return process

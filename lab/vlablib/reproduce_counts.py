@@ -45,8 +45,8 @@ def thread_rows(native: dict[int, float], alone: dict[int, float], beside: dict[
     for what, counts in (("three threads on the guest's one vCPU", alone), ("the same next to a busy VM on the same pCPU", beside)):
         ratios = [counts[number] / native[number] for number in sorted(native)]
         rows.append(Row(f"instructions of each thread, virtualized / native: {what}",
-                        NOT_AT_HAND + f"as when native (its abstract); here: within {CLOSE}%",
-                        ", ".join(f"{ratio:.6f}" for ratio in ratios), all(abs(ratio - 1) < CLOSE / 100 for ratio in ratios)))
+                        NOT_AT_HAND + "as when native (its abstract)", ", ".join(f"{ratio:.6f}" for ratio in ratios),
+                        all(abs(ratio - 1) < CLOSE / 100 for ratio in ratios), bound=f"1 within {CLOSE}%"))
     return rows
 
 
@@ -69,8 +69,8 @@ def inflation_rows(comparison: dict, cost: dict[str, float]) -> list[Row]:
     """Rows from 'vperf model compare', and from ns per interval according to exit durations."""
     parts = {part["name"]: part["virtualized"] - part["native"] for part in comparison["groups"]}
     rows = [Row(f"ns more in each 20 ms by {name}: by the model, and by the exits' own durations",
-                NOT_AT_HAND + "hypervisor events explain what virtualization adds; here: within 10%",
-                f"{parts[name]:.0f}, {took:.0f}", abs(parts[name] - took) < 0.1 * took) for name, took in cost.items()]
+                NOT_AT_HAND + "hypervisor events explain what virtualization adds",
+                f"{parts[name]:.0f}, {took:.0f}", abs(parts[name] - took) < 0.1 * took, bound="equal within 10%") for name, took in cost.items()]
     return rows + [Row("time on a pCPU for the same work, virtualized / native", "-", f"{comparison['inflation']:.3f}", None)]
 
 
@@ -105,10 +105,10 @@ def tree_rows(name: str, tree: dict) -> list[Row]:
     """Rows from the model tree of a set: its accuracy, and whether it uses hypervisor events."""
     correlation, root = tree["cross_validation"]["correlation"], tree["tree"]["root"]
     events = sorted(column for column in _used(root) if column.startswith("exits:"))
-    return [Row(f"{name}: correlation by ten-fold cross-validation; leaves", NOT_AT_HAND + f"model trees explain it; here: at least {EXPLAINED}",
-                f"{correlation:.4f}; {tree['tree']['rules']}", correlation >= EXPLAINED),
+    return [Row(f"{name}: correlation by ten-fold cross-validation; leaves", NOT_AT_HAND + "model trees explain it",
+                f"{correlation:.4f}; {tree['tree']['rules']}", correlation >= EXPLAINED, bound=f"at least {EXPLAINED}"),
             Row(f"{name}: what its splits and leaves have of the hypervisor's events", NOT_AT_HAND + "hypervisor events explain what virtualization adds",
-                ", ".join(events) or "none", bool(events))]
+                ", ".join(events) or "none", bool(events), bound="one or more")]
 
 
 def _tree(data: str) -> dict:
@@ -141,8 +141,8 @@ def program_rows(text: str) -> list[Row]:
     if len(found) != 8 or any(len(programs) != 4 for programs in found.values()):
         raise LabError(f"the lab test of programs printed no figures: {text[-300:]}")
     return [Row(f"{'a virtual PMU' if way == 'PMU' else 'lent counters'}, {placement}: instructions and cycles, virtualized / native",
-                NOT_AT_HAND + f"as when native (its abstract); here: within {MOST_OFF}%", ", ".join(found[way, placement]),
-                worst[way, placement] < MOST_OFF) for way, placement in found]
+                NOT_AT_HAND + "as when native (its abstract)", ", ".join(found[way, placement]),
+                worst[way, placement] < MOST_OFF, bound=f"1 within {MOST_OFF}%") for way, placement in found]
 
 
 def _run_programs(out: Path) -> None:
@@ -167,12 +167,13 @@ def tool_rows(text: str) -> list[Row]:
     def told(what: str) -> str:
         return f"{'yes' if is_direct(what) else 'no'}: {cost[what]:.0f} instructions a read, {call_ns:.0f} by read(2)"
 
+    bound = f"yes: at most 1/{DIRECT} of read(2)"
     return [Row("perf_events, a host: counts of a thread are read directly (by libvperf)", "yes", told("host: libvperf, user space"),
-                is_direct("host: libvperf, user space")),
+                is_direct("host: libvperf, user space"), bound=bound),
             Row("PAPI: the same", "yes, by perfctr", told("host: PAPI_read"), None,
                 "" if papi * DIRECT <= call_ns else "Debian's PAPI reads perf_events by system calls; perfctr is gone"),
             Row("a guest without a PMU, host-provided counters: the same", "- (perfctr-xen: yes)", told("guest without PMU: lent"),
-                is_direct("guest without PMU: lent"))]
+                is_direct("guest without PMU: lent"), bound=bound)]
 
 
 def _run_tools(out: Path) -> None:

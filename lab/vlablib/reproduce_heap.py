@@ -112,13 +112,13 @@ def heap_rows(functions: dict[str, list[tuple[str, str, float]]], done: list[int
     first = [function for thread, function, _ in functions["small"][:5] if thread.startswith(COLLECTOR)]
     return [Row("heap too small: the collector, % of the program's samples", "24.97: SpinPause 11.10, ParMarkBitMap::live_words_in_range 10.05, "
                 "ParallelTaskTerminator::offer_termination 3.82", f"{small:.2f}: " + ", ".join(f"{function} {share:.2f}" for function, share in collector["small"][:3]),
-                small >= AT_LEAST, numbers=(24.97, small)),
+                small >= AT_LEAST, numbers=(24.97, small), bound=f"at least {AT_LEAST}"),
             Row("heap too small: functions of the collector among the five hottest, which lead to the heap", "3", f"{len(first)}: {', '.join(first)}",
-                bool(first), numbers=(3.0, float(len(first)))),
-            Row("heap large enough: the collector, %", "gone", f"{large:.2f}", large < AT_MOST, numbers=(0.0, large)),
+                bool(first), numbers=(3.0, float(len(first))), bound="one or more"),
+            Row("heap large enough: the collector, %", "gone", f"{large:.2f}", large < AT_MOST, numbers=(0.0, large), bound=f"less than {AT_MOST}"),
             Row("transactions with a heap large enough, of those with one too small", "more (figure 20; its numbers are not at hand)",
-                f"{done[1] / done[0]:.3f} times; {(100 - large) / (100 - small):.3f} by the samples that are not the collector's, within {WITHIN}% is expected",
-                done[1] > done[0] and abs(done[1] / done[0] * (100 - small) / (100 - large) - 1) <= WITHIN / 100)]
+                f"{done[1] / done[0]:.3f} times; {(100 - large) / (100 - small):.3f} by the samples that are not the collector's",
+                done[1] > done[0] and abs(done[1] / done[0] * (100 - small) / (100 - large) - 1) <= WITHIN / 100, bound=f"more than 1; equal within {WITHIN}%")]
 
 
 def _read(out: Path) -> list[Row]:

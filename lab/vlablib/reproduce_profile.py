@@ -55,10 +55,10 @@ def shor_rows(counts: dict[str, int]) -> list[Row]:
     hottest = sorted(shares, key=lambda name: -shares[name])
     others = max([100 * count / total for function, count in counts.items() if function.split(".")[0] not in shares], default=0)
     return [Row("quantum_toffoli, % of the program's samples", "more than 50", f"{shares['quantum_toffoli']:.1f}",
-                shares["quantum_toffoli"] > 50),
+                shares["quantum_toffoli"] > 50, bound="more than 50"),
             Row("the hottest, in order", ", ".join(SHOR_ORDER),
-                ", ".join(f"{name} {shares[name]:.1f}" for name in hottest), tuple(hottest) == SHOR_ORDER),
-            Row("no other function is hotter than these", "", f"the next has {others:.1f}", others < min(shares.values()))]
+                ", ".join(f"{name} {shares[name]:.1f}" for name in hottest), tuple(hottest) == SHOR_ORDER, bound="this order"),
+            Row("no other function is hotter than these", "", f"the next has {others:.1f}", others < min(shares.values()), bound="less than each of these")]
 
 
 def _read_shor(out: Path) -> list[Row]:
@@ -78,12 +78,13 @@ def guest_rows(counts: dict[str, dict[str, int]], unnamed: dict[str, float], sto
             raise LabError(f"there are no samples of the program 'shares' in {guest}")
         found = [100 * counts[guest].get(name, 0) / total for name in ("share_a", "share_b")]
         rows.append(Row(f"{guest}: its two functions, % of the program's samples; known to be {wanted[0]} and {wanted[1]}",
-                        NOT_AT_HAND + f"accurate for all guests, sampled from the host alone (its abstract); here: within {CLOSE:.0f} points",
-                        ", ".join(f"{share:.1f}" for share in found), all(abs(a - b) < CLOSE for a, b in zip(found, wanted))))
+                        NOT_AT_HAND + "accurate for all guests, sampled from the host alone (its abstract)",
+                        ", ".join(f"{share:.1f}" for share in found), all(abs(a - b) < CLOSE for a, b in zip(found, wanted)),
+                        bound=f"within {CLOSE:.0f} points"))
         share, thief = stolen[guest]
         other = next(name for name in SHARES if name != guest)
-        rows.append(Row(f"{guest}: % of its time in which it had to wait, and for whom", NOT_AT_HAND + f"on the host's time axis; here: about half, for {other}",
-                        f"{share:.1f}, {thief}", abs(share - 50) < 5 and other in thief))
+        rows.append(Row(f"{guest}: % of its time in which it had to wait, and for whom", NOT_AT_HAND + "on the host's time axis",
+                        f"{share:.1f}, {thief}", abs(share - 50) < 5 and other in thief, bound=f"50 within 5, for {other}"))
     return rows + [Row("samples of guests without a function, %", "-", ", ".join(f"{guest} {share:.2f}" for guest, share in unnamed.items()), None)]
 
 
@@ -120,8 +121,9 @@ def injected_rows(seconds: list[float]) -> list[Row]:
     return [Row(f"{what} from the host alone", f"{PUBLISHED_RATES[400]:.3f}", f"{host:.3f}", None, numbers=(PUBLISHED_RATES[400], host)),
             Row(f"{what} with interrupts injected into the guest (an earlier study)", f"{PUBLISHED_INJECTED:.3f}", f"{guest:.3f}", None,
                 numbers=(PUBLISHED_INJECTED, guest)),
-            Row("the first of the second", f"{PUBLISHED_RATES[400] / PUBLISHED_INJECTED:.2f} times", f"{host / guest:.2f} times; at most as much is expected",
-                0 < host / guest <= PUBLISHED_RATES[400] / PUBLISHED_INJECTED)]
+            Row("the first of the second", f"{PUBLISHED_RATES[400] / PUBLISHED_INJECTED:.2f} times", f"{host / guest:.2f} times",
+                0 < host / guest <= PUBLISHED_RATES[400] / PUBLISHED_INJECTED, numbers=(PUBLISHED_RATES[400] / PUBLISHED_INJECTED, host / guest),
+                bound="at most the published one")]
 
 
 def _read_injected(out: Path) -> list[Row]:
@@ -146,12 +148,12 @@ def rate_rows(printed: dict[int, str]) -> list[Row]:
         ours, peer = (float(hit[2]) for hit in match.values() if hit)
         published = PUBLISHED_RATES[rate]
         rows.append(Row(f"% that the guest's work takes longer, sampled every {1000 / rate:g} ms", f"{published:.3f}",
-                        f"{ours:.3f}, {ours / published:.2f} times as much; perf kvm record {peer:.3f}", None, numbers=(published, ours)))
+                        f"{ours:.3f}; perf kvm record {peer:.3f}", None, numbers=(published, ours)))
         each.append(ours / rate)
     published_each = [percent / rate for rate, percent in PUBLISHED_RATES.items()]
     differ, published_differ = (100 * (max(costs) / max(min(costs), 1e-9) - 1) for costs in (each, published_each))
     return rows + [Row("% that the cost of one sample differs between the rates: the cost is in proportion to them", f"{published_differ:.0f}",
-                       f"{differ:.1f}; at most {PROPORTIONAL:.0f} is expected", differ <= PROPORTIONAL)]
+                       f"{differ:.1f}", differ <= PROPORTIONAL, numbers=(published_differ, differ), bound=f"at most {PROPORTIONAL:.0f}")]
 
 
 NAMES = {

@@ -1,5 +1,6 @@
 """Common code of the reproductions of published results: rows, and a run of the lab."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,19 +11,23 @@ from pathlib import Path
 from .arch import AMD64
 from .common import LAB, LabError, build_dir
 
+DONE = "done"  # a file
 NOT_AT_HAND = "no figure at hand; "
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. `holds`: whether the shape does; None: it is only shown, or differs, and `why`."""
+    """One figure. `holds`: whether the shape does; None: it is only shown, or differs, and `why`. `bound`: set before the run; what
+    `holds` depends on."""
 
     what: str
     published: str
     ours: str
     holds: bool | None
     why: str = ""
-    numbers: tuple[float, float] | None = None  # the published figure and ours, for bars
+    numbers: tuple[float, float] | None = None  # the published figure and ours, for bars and the ratio
+    bound: str = ""
+    more: tuple[tuple[float, float], ...] = ()  # further pairs of a row with several figures
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,9 @@ class Reproduction:
     instead: str
     run: Callable[[Path], None]
     read: Callable[[Path], list[Row]]
+    parts: tuple[str, ...] = ()  # a lab run each, in a directory of its own; what there is can be read
+    run_part: Callable[[Path, str], None] | None = None
+    text: Callable[[Path], str] | None = None  # printed after the table
 
 
 def call(*command: str, fine: tuple[int, ...] = (0,)) -> str:
@@ -48,6 +56,20 @@ def call(*command: str, fine: tuple[int, ...] = (0,)) -> str:
 def vperf(*arguments: str) -> str:
     """Output of this host's vperf for a recording."""
     return call(str(build_dir(AMD64) / "vperf"), *arguments)
+
+
+def missing_parts(out: Path, parts: tuple[str, ...]) -> list[str]:
+    """Those that have not ended well."""
+    return [part for part in parts if not (out / part / DONE).exists()]
+
+
+def run_parts(out: Path, parts: tuple[str, ...], run: Callable[[Path, str], None], most: int | None = None) -> None:
+    """Runs the missing parts, at most `most` of them, after removing what an interrupted run left of each."""
+    for part in missing_parts(out, parts)[:most]:
+        shutil.rmtree(out / part, ignore_errors=True)
+        (out / part).mkdir(parents=True)
+        run(out, part)
+        (out / part / DONE).touch()
 
 
 def run_lab(text: str, out: Path) -> None:

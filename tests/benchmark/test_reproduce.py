@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """lab/reproduce: the shape of known figures, from results of the lab."""
 import base64
+import contextlib
+import io
+import json
+import os
 import pathlib
 import re
 import struct
@@ -20,15 +24,19 @@ from vlablib import benching  # noqa: E402
 from vlablib import reproduce_counts as counts  # noqa: E402
 from vlablib import reproduce_cpi as cpi  # noqa: E402
 from vlablib import published  # noqa: E402
+from vlablib import reproduce  # noqa: E402
+from vlablib import reproduction  # noqa: E402
 from vlablib import reproduce_heap as heap  # noqa: E402
 from vlablib import reproduce_mysql as mysql  # noqa: E402
 from vlablib import reproduce_profile as profile  # noqa: E402
 from vlablib import reproduce_report as report  # noqa: E402
 from vlablib import reproduce_tables as tables  # noqa: E402
 from vlablib import reproduce_trace as trace  # noqa: E402
+from vlablib import reproduce_xen as xen  # noqa: E402
 from vlablib.common import REPO, LabError  # noqa: E402
 from vlablib.reproduce import NAMES  # noqa: E402
-from vlablib.reproduction import Row  # noqa: E402
+from vlablib.reproduce_machine import machines_of  # noqa: E402
+from vlablib.reproduction import Reproduction, Row  # noqa: E402
 from vperfbench import plan as plans  # noqa: E402
 
 SIZES = """simulated (icount, 1 instruction = 1 ns), alone: an exit takes 3000, a round trip 12000
@@ -89,7 +97,7 @@ class Tables(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
-    ROWS = [asdict(Row("share | of <b>, %", "49.98", "50.40", True, numbers=(49.98, 50.4))), asdict(Row("host", "5.04", "0.20", None, "another kernel")),
+    ROWS = [asdict(Row("share | of <b>, %", "49.98", "50.40", True, numbers=(49.98, 50.4), bound="50 within 1")), asdict(Row("host", "5.04", "0.20", None, "another kernel")),
             asdict(Row("plain", "", "7", None)), asdict(Row("order", "a, b", "b, a", False))]
 
     def test_verdicts(self):
@@ -97,19 +105,44 @@ class Report(unittest.TestCase):
 
     def test_keep(self):
         with tempfile.TemporaryDirectory() as directory, mock.patch.object(report, "KEPT", pathlib.Path(directory) / "kept.json"):
-            self.assertEqual(report.keep("profile-one", self.ROWS), [])
-            self.assertEqual(report.keep("profile-one", self.ROWS), [])
-            changed = report.keep("profile-one", [{**self.ROWS[0], "holds": False}, *self.ROWS[1:]])
-            self.assertEqual(changed, ["share | of <b>, %: holds before, does not hold now"])
-            self.assertEqual(report.kept()["profile-one"]["rows"][0]["holds"], False)
+            self.assertEqual(report.changes("profile-one", self.ROWS), [])
+            report.keep("profile-one", self.ROWS, ["m"])
+            self.assertEqual(report.changes("profile-one", self.ROWS), [])
+            new = [{**self.ROWS[0], "holds": False}, *self.ROWS[1:3]]
+            self.assertEqual(report.changes("profile-one", new), ["share | of <b>, %: holds before, does not hold now",
+                                                                  "order: does not hold before, missing now"])
+            report.keep("profile-one", new, ["m"], "tree")
+            kept = report.kept()["profile-one"]
+            self.assertEqual((kept["rows"][0]["holds"], kept["machine"], kept["text"]), (False, ["m"], "tree"))
+
+    def test_kept(self):
+        """Each figure with a verdict has a bound, and no two of a result have one name, by which verdicts are compared."""
+        for name, result in report.kept().items():
+            names = [row["what"] for row in result["rows"]]
+            self.assertEqual(len(names), len(set(names)), name)
+            self.assertEqual([row["what"] for row in result["rows"] if row["holds"] is not None and not row["bound"]], [], name)
+
+    def test_ratio(self):
+        self.assertEqual(report.ratio({"numbers": (2, 3), "more": [(0, 1), (4, 1)]}), "1.50, -, 0.25")
+        self.assertEqual(report.ratio({"numbers": None}), "-")
+
+    def test_tally(self):
+        entry = published.Published("A 9", "t", published.DIFFERS, ("x", "y"), "w")
+        self.assertEqual(report.tally(entry, {"x": {"rows": self.ROWS}, "z": {"rows": self.ROWS}}),
+                         "1 holds, 1 does not hold, 1 differs, 1 shown only")
+        self.assertEqual(report.tally(entry, {}), "")
 
     def test_texts(self):
-        results = {"profile-one": {"date": "2026-01-02", "commit": "abc", "rows": self.ROWS}}
+        results = {"profile-one": {"date": "2026-01-02", "commit": "abc", "machine": ["QEMU 7"], "rows": self.ROWS, "text": "a <= 1\nLM01"}}
         text = report.markdown(NAMES, results)
-        self.assertIn("| share \\| of <b>, % | 49.98 | 50.40 | holds |", text)
+        self.assertIn("| share \\| of <b>, % | 49.98 | 50.40 | 1.01 | 50 within 1 | holds |", text)
+        self.assertIn("\nMachine: QEMU 7.\n", text)
+        self.assertIn("\n\n    a <= 1\n    LM01\n", text)
         self.assertIn("Run on 2026-01-02, commit abc, simulated.", text)
         page = report.page(NAMES, results)
         self.assertIn("share | of &lt;b&gt;, %", page)
+        self.assertIn("<td>1.01<td>", page.replace("</td>", ""))
+        self.assertIn("<pre>a &lt;= 1\nLM01</pre>", page)
         self.assertEqual(re.findall(r'class="bar (\w+)" style="width:([\d.]+)%"', page), [("published", "99.2"), ("ours", "100.0")])
         for entry in published.ENTRIES:
             self.assertIn(entry.place, text)
@@ -371,6 +404,119 @@ class Cpi(unittest.TestCase):
         self.assertEqual(holds(cpi.tree_rows({"root": leaf, "correlation": 0.8})), [None, False])
 
 
+    def test_tree_text(self):
+        """As figures 4 and 5: means of both sides of a split, and virtualization first in each equation."""
+        leaves = [{"rule": number, "rows": 10 * number, "mean": number, "constant": 0.5, "coefficients": [
+            {"input": "a", "value": 2}, {"input": "virtualized", "value": 0.25}]} for number in (1, 2, 3)]
+        inner = {"input": "a", "cut": 7, "mean": 2.5, "below": leaves[1], "above": leaves[2]}
+        lines = cpi.tree_text({"input": "virtualized", "cut": 0.5, "mean": 2, "below": leaves[0], "above": inner}).splitlines()
+        self.assertEqual(lines[:4], ["virtualized <= 0.5: mean CPI 1.000", "|   LM01, 10 intervals, mean CPI 1.000", "virtualized > 0.5: mean CPI 2.500",
+                                     "|   a <= 7: mean CPI 2.000"])
+        self.assertEqual(lines[-1], "LM03: CPI = 0.25 * virtualized + 2 * a + 0.5")
+        self.assertEqual(len(lines), 10)
+
+
+class Xen(unittest.TestCase):
+    """Tables of LTTng for Xen by place and tracer."""
+
+    def text(self, factor):
+        timed = "".join(f"timed: {part} elapsed_ns={int(1e9 / factor)} cpu_ns={int(5e8 / factor)}\n" for part in ("compile", "tar-create", "tar-extract", "bzip2"))
+        return f"{timed} ReadX {int(1000 * factor)}\n ReadX 7\nPipe bandwidth: {1000 * factor:.2f} MB/sec\n1.05 {500 * factor:.2f}\n"
+
+    def figures(self, places, repeats=3, disk=0.98):
+        figures = xen.Figures()
+        for place in places:
+            for tracer in xen.PLACES[place]:
+                for cache in xen.AGAIN:
+                    for repeat in range(repeats):
+                        figures.add(place, tracer, cache, self.text((disk if tracer == "disk" else 1) * (1 if place == "machine" else 0.9) + repeat / 1e4))
+        return figures
+
+    def test_rows(self):
+        figures = self.figures(("machine", "dom0"))
+        rows = xen.place_rows(figures, "compile")
+        self.assertEqual([row.what.split(", ")[2] for row in rows], ["machine"] * 4 + ["dom0"] * 4)
+        self.assertEqual(holds(rows), [None, True, None, None] * 2)
+        self.assertRegex(rows[4].ours, r"^90\.00 ± 0\.\d\d, 90\.00 ± 0\.\d\d, 90\.00 ± 0\.\d\d, 88\.20 ± 0\.\d\d$")
+        self.assertEqual([round(ours, 1) for _, ours in (rows[4].numbers, *rows[4].more)], [90, 90, 90, 88.2])
+        self.assertEqual(len(xen.place_rows(figures, "dbench")), 6)
+        self.assertEqual(holds(xen.hypervisor_rows(figures)), [True] * 5 + [None])
+        # More than 5 points, and than was published.
+        self.assertEqual(holds(xen.place_rows(self.figures(("machine", "dom0"), disk=0.94), "compile")), [None, False, None, None] * 2)
+        self.assertEqual(holds(xen.place_rows(self.figures(("machine", "dom0"), disk=0.94), "tar-create"))[5], True)
+
+    def test_parts_that_are_missing(self):
+        self.assertEqual(xen.hypervisor_rows(self.figures(("machine",))), [])
+        self.assertEqual(xen.place_rows(self.figures(("dom0",)), "compile"), [])
+        self.assertNotIn("±", xen.place_rows(self.figures(("machine",), repeats=1), "compile")[0].ours)
+        with self.assertRaises(LabError):
+            xen.parts_of(self.text(1).replace("bzip2", "gzip"))
+
+    def test_runs_of_parts(self):
+        """Those that ended well are not done again, and what is left of another is removed."""
+        done = []
+
+        def run(out, part):
+            self.assertEqual(list((out / part).iterdir()), [])
+            (out / part / "x").touch()
+            if part == "b" and not done.count("b"):
+                done.append("b")
+                raise LabError("died")
+            done.append(part)
+
+        with tempfile.TemporaryDirectory() as directory:
+            out = pathlib.Path(directory)
+            with self.assertRaises(LabError):
+                reproduction.run_parts(out, ("a", "b", "c"), run)
+            self.assertEqual(reproduction.missing_parts(out, ("a", "b", "c")), ["b", "c"])
+            reproduction.run_parts(out, ("a", "b", "c"), run, 1)
+            self.assertEqual((done, reproduction.missing_parts(out, ("a", "b", "c"))), (["a", "b", "b"], ["c"]))
+
+    def test_plans(self):
+        for run, places in xen.RUNS.items():
+            with mock.patch.object(xen.kernels, "get", lambda *_: mock.Mock(image="/boot/vmlinuz")):
+                plan = plans.parse(xen.plan(places, ["tar"], 1), "plan.toml")
+            self.assertEqual(list(plan.configurations), [f"{place}-{tracer}" for place in places for tracer in xen.PLACES[place]], run)
+            self.assertEqual(list(plan.tests), list(xen.AGAIN))
+
+
+class Machine(unittest.TestCase):
+    def test_lines(self):
+        """A line for each kind of machine, without paths of this one."""
+        with tempfile.TemporaryDirectory() as directory:
+            out = pathlib.Path(directory)
+            for name, memory in (("a", 1024), ("b", 1024), ("c", 2048)):
+                lab = out / name / "lab/vlab"
+                lab.mkdir(parents=True)
+                (lab / "plan.json").write_text(json.dumps({"host": {"hypervisor": "xen", "icount": True, "pcpus": 1, "memory": memory}}))
+                (lab / "machine.json").write_text(json.dumps({"emulator": "QEMU 7.2.22", "cpu": "max", "accel": "tcg"}))
+                (lab.parent / "result.json").write_text('{"kernel": "6.1"}')
+            self.assertEqual(machines_of(out), [f"QEMU 7.2.22 (tcg, a nanosecond for each instruction), 1 pCPU of model max, {memory} MiB, Xen, Linux 6.1"
+                                                for memory in (1024, 2048)])
+
+
+class Full(unittest.TestCase):
+    def run_full(self, out, *options, holds=True):
+        ran = []
+        entry = Reproduction("t", "s", "i", lambda out: ran.append(out.name), lambda _: [Row("w", "1", "1", holds, bound="1")])
+        said = io.StringIO()
+        with mock.patch.object(reproduce, "NAMES", {"x": entry, "y": entry}), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+            return reproduce.main(["--full", "--out", str(out), *options]), ran, said.getvalue()
+
+    def test_each_once(self):
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(report, "KEPT", pathlib.Path(directory) / "kept.json"):
+            out = pathlib.Path(directory) / "out"
+            status, ran, said = self.run_full(out, "--keep")
+            self.assertEqual((status, ran), (0, ["x", "y"]))
+            self.assertIn("left out: D table 7: the lab has no graphics", said)
+            self.assertIn("check.sh --full: B figures 7, 8: tests/lab/run", said)
+            (out / "y/result.json").unlink()
+            (out / "y/left").touch()
+            status, ran, said = self.run_full(out, holds=False)  # another verdict than the kept one
+            self.assertEqual((status, ran, (out / "y/left").exists()), (1, ["y"], False))
+            self.assertIn("x: another verdict than the one that was kept: w: holds before, does not hold now", said)
+
+
 class Bench(unittest.TestCase):
     def test_plan_is_passed_on(self):
         text = benching.scenario(trace.PLAN, "pcpus=1")
@@ -391,12 +537,25 @@ class Options(unittest.TestCase):
                                     (("reproduce", "trace-sizes", "--read"), "and --out with --read"),
                                     (("reproduce", "trace-sizes", "--out", "/"), "expected a new or an empty directory"),
                                     (("reproduce", "trace-sizes", "--out", "/nonexistent", "--read"), "there are no figures to read"),
+                                    (("reproduce", "trace-sizes", "--out", "/nonexistent", "--parts", "1"), "--parts is for a NAME"),
+                                    (("reproduce", "trace-xen", "--parts", "1"), "--parts is for a NAME"),
+                                    (("reproduce", "trace-xen", "--out", "/nonexistent", "--parts", "0"), "no number from 1 to 1000"),
+                                    (("reproduce", "trace-sizes", "--full"), "--full is without NAME"),
                                     (("bench", "/nonexistent", "--out", "/nonexistent/x"), "No such file"),
                                     (("bench", "/nonexistent", "--out", "/"), "expected a new or an empty directory")):
             done = self.call(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(sentence, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
+
+    def test_reader_that_has_gone(self):
+        """A pipe that is closed early, such as that to head, causes no message."""
+        near, far = os.pipe()
+        os.close(near)
+        for command in (["lab/reproduce", "--list"], ["benchmark/vperf-bench", "kinds"]):
+            done = subprocess.run([REPO / command[0], *command[1:]], stdout=far, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, done.stderr), (1, ""), command)
+        os.close(far)
 
     def test_published(self):
         """Each entry has its state, a reason unless it is reproduced, and names that exist."""
