@@ -641,6 +641,36 @@ static void test_labels_by_mean(void **state)
 	vp_data_deinit(&data);
 }
 
+/* A value that is missing is the mean of those known, or the most frequent label; rows that are not
+ * learned from do not count. */
+static void test_missing_values(void **state)
+{
+	static const uint32_t learned[] = {0, 1, 2, 4, 5};
+	double columns[3 * 6] = {-1,  5, NAN, 100, 8, 4,  /* numeric */
+				 NAN, 1, 0,   0,   1, 0,  /* nominal: as frequent */
+				 1,   2, 3,   4,   5, 6}; /* target */
+	struct vp_inputs inputs = {0};
+	struct vp_data data;
+
+	data_of(&data, 6, 2, columns);
+	struct vp_column *column = &data.columns.at[1];
+	column->type = VP_DATA_NOMINAL;
+	column->labels = (struct vp_labels){vp_realloc_array(NULL, 2, sizeof(char *)), 2, 2};
+	column->labels.at[0] = vp_strdup("a");
+	column->labels.at[1] = vp_strdup("b");
+	vp_inputs_learn(&inputs, &data, learned, VP_ARRAY_SIZE(learned));
+	assert_near(inputs.replacement[0], 4, 1e-12);
+	assert_near(inputs.replacement[1], 0, 0);
+	assert_near(vp_input_value(&inputs, 0, &data, 2), 4, 1e-12);
+	assert_near(vp_input_value(&inputs, 0, &data, 3), 100, 0);
+	vp_inputs_deinit(&inputs);
+	column->values[5] = 1; /* the second label is more frequent now */
+	vp_inputs_learn(&inputs, &data, learned, VP_ARRAY_SIZE(learned));
+	assert_near(inputs.replacement[1], 1, 0);
+	vp_inputs_deinit(&inputs);
+	vp_data_deinit(&data);
+}
+
 static double step(const double *x, struct vp_random *random)
 {
 	return x[0] <= 5 ? 3 * x[1] : 100 - 2 * x[2];
@@ -697,6 +727,7 @@ int main(void)
 	    cmocka_unit_test(test_groups),
 	    cmocka_unit_test(test_leave_group_out),
 	    cmocka_unit_test(test_labels_by_mean),
+	    cmocka_unit_test(test_missing_values),
 	    cmocka_unit_test(test_dependent_columns),
 	    cmocka_unit_test(test_tree),
 	};
