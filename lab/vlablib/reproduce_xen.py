@@ -56,7 +56,7 @@ again; {RUN}/dbench -c {P}/client.txt -D . -t 2 1 || exit 1
 {RUN}/bw_pipe -M 1m -N 1 -W 0 || exit 1
 {RUN}/bw_file_rd -N 3 -W 0 1m io_only zeros || exit 1"""
 AGAIN = {"hot": "again() { sync; }", "cold": "again() { sync; echo 3 > /proc/sys/vm/drop_caches; }"}
-FIGURES = {"dbench": r"^ ReadX +(\d+)", "pipe": r"^Pipe bandwidth: ([\d.]+) MB/sec", "reread": r"^[\d.]+ ([\d.]+)$"}
+FIGURES = {"dbench": r"^Throughput ([\d.]+) MB/sec", "pipe": r"^Pipe bandwidth: ([\d.]+) MB/sec", "reread": r"^[\d.]+ ([\d.]+)$"}
 WHERE = {
     "machine": 'directory = "/run/disk"',
     "dom0": 'where = "xen-dom0"\ndirectory = "/run/disk"',
