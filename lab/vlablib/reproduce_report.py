@@ -5,6 +5,7 @@ import html
 import json
 import re
 import subprocess
+import textwrap
 from collections import Counter
 from pathlib import Path
 
@@ -88,7 +89,8 @@ def _screen(letter: str, results: dict[str, dict]) -> list[str]:
 def _result(name: str, entry: Reproduction, result: dict) -> list[str]:
     """The figures of one reproduction."""
     lines = ["", f"## {name}", "", f"{entry.title[0].upper()}{entry.title[1:]}.", f"Run on {result['date']}, commit {result['commit']}, simulated."]
-    lines += [f"Machine: {machine}." for machine in result.get("machine", ())]
+    for machine in result.get("machine", ()):
+        lines += textwrap.wrap(f"Machine: {machine}.", 100, break_long_words=False, break_on_hyphens=False)
     lines += ["", "| | published | ours | ratio | bound | verdict |", "|---|---|---|---|---|---|"]
     lines += [f"| {' | '.join(map(_cell, (*cells_of(row), mark(row))))} |" for row in result["rows"]]
     return lines + (["", *(f"    {line}".rstrip() for line in result["text"].splitlines())] if result.get("text") else [])
