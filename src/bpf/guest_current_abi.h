@@ -28,6 +28,7 @@ struct vp_identity_vm {
 	__u64
 	    kernel_root; /* page tables of the upper half only; 0: a process's tables cover both */
 	__u32 first_slot, n_slots; /* sorted by address */
+	__u32 revision;            /* changes with the slots; 0: translations are not remembered */
 };
 
 /* A vCPU. The guest controls the data read through it; only addresses in its slots are accessed. */

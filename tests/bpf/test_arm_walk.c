@@ -3,6 +3,8 @@
  * thread has that memory mapped, as a VMM has. */
 #include "unit.h"
 
+#include <sched.h>
+
 #include <bpf/bpf.h>
 
 #include "bpf/guest_current_abi.h"
@@ -26,6 +28,7 @@ struct walk {
 
 static struct walk walk;
 static struct arm_words words;
+static uint32_t revision; /* of the slots; 0: nothing is remembered */
 
 static void put_slot(uint32_t number, uint64_t gpa, uint64_t size, uint64_t hva)
 {
@@ -39,8 +42,10 @@ static void put_slot(uint32_t number, uint64_t gpa, uint64_t size, uint64_t hva)
 /* The guest has those words in its tables. */
 static void use(const struct arm_granule *granule)
 {
-	const struct vp_identity_vm vm = {
-	    .paging = arm_granule_paging(granule), .kernel_root = ARM_TABLES_AT, .n_slots = 3};
+	const struct vp_identity_vm vm = {.paging = arm_granule_paging(granule),
+					  .kernel_root = ARM_TABLES_AT,
+					  .n_slots = 3,
+					  .revision = revision};
 	uint32_t zero = 0;
 
 	memset(walk.tables, 0, sizeof(walk.tables));
@@ -61,6 +66,11 @@ static uint64_t translate(uint64_t va)
 
 static int open_walk(void **state)
 {
+	cpu_set_t here; /* what is remembered is of a pCPU */
+
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	assert_int_equal(sched_setaffinity(0, sizeof(here), &here), 0);
 	walk.programs = arm_walk_bpf__open();
 	assert_non_null(walk.programs);
 	walk.programs->rodata->vendor = VP_VENDOR_ARM;
@@ -126,6 +136,72 @@ static void test_lies(void **state)
 		use(&arm_granules[i]);
 		assert_int_equal(translate(0), 0);
 	}
+}
+
+/* Returns the last word, which maps the page at `va` to the memory that is near. */
+static uint64_t *map_near(uint64_t va)
+{
+	words.count = 0;
+	arm_words_put(&words, arm_words_put_tables(&words, &arm_granules[0], va, 1),
+		      NEAR_GPA | ARM_PAGE | ARM_USER);
+	use(&arm_granules[0]);
+	return &words.at[words.count - 1].value;
+}
+
+static void expect_near(uint64_t va)
+{
+	assert_int_equal(translate(va), (uintptr_t)walk.near + 8);
+}
+
+/* A page that was translated before: its entry, the root of the tables, or the slots change. */
+static void test_remembered(void **state)
+{
+	const struct arm_granule *granule = &arm_granules[0];
+	uint64_t va = (arm_granule_address(granule) & ((1ULL << 47) - 1) & ~0xffffULL) + 8;
+	uint64_t *entry = map_near(va);
+
+	revision = 1;
+	use(granule);
+	expect_near(va);
+	expect_near(va);
+	*entry = (NEAR_GPA + 0x1000) | ARM_PAGE | ARM_USER;
+	use(granule);
+	assert_int_equal(translate(va), (uintptr_t)walk.near + 0x1008);
+	*entry = 0;
+	use(granule);
+	assert_int_equal(translate(va), 0);
+	*entry = NEAR_GPA | ARM_PAGE | ARM_USER;
+	use(granule);
+	expect_near(va);
+	/* Another process, whose table has no entries. */
+	vp_run(walk.programs->progs.translate, NEAR_GPA, va, 0);
+	assert_int_equal(walk.programs->bss->hva, 0);
+	expect_near(va);
+	put_slot(1, NEAR_GPA, sizeof(walk.near), (uintptr_t)walk.near + 0x4000);
+	revision = 2;
+	use(granule);
+	assert_int_equal(translate(va), (uintptr_t)walk.near + 0x4008);
+	put_slot(1, NEAR_GPA, sizeof(walk.near), (uintptr_t)walk.near);
+	revision = 0;
+}
+
+/* Tables that are elsewhere now are noticed after some uses. */
+static void test_moved_tables(void **state)
+{
+	const struct arm_granule *granule = &arm_granules[0];
+	uint64_t va = (arm_granule_address(granule) & ((1ULL << 47) - 1) & ~0xffffULL) + 8;
+	unsigned uses = 0;
+
+	map_near(va);
+	revision = 1;
+	use(granule);
+	expect_near(va);
+	words.at[0].value = 0;
+	use(granule);
+	while (translate(va) && uses < 1000)
+		uses++;
+	assert_in_range(uses, 1, 64);
+	revision = 0;
 }
 
 /* Signatures, tags and what a process may put there: all bits above the address but 55, which
@@ -255,10 +331,9 @@ static void test_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_entries),
-	    cmocka_unit_test(test_lies),
-	    cmocka_unit_test(test_user),
-	    cmocka_unit_test(test_kernel),
+	    cmocka_unit_test(test_entries),    cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_remembered), cmocka_unit_test(test_moved_tables),
+	    cmocka_unit_test(test_user),       cmocka_unit_test(test_kernel),
 	};
 
 	if (!vp_kernel_takes_programs("guests of 64-bit Arm"))

@@ -181,6 +181,8 @@ struct vp_error *vp_identity_set_memory(struct vp_identity *identity, uint32_t n
 		return vp_error_new("no table entry left for another VM");
 	VP_TRY(put_slots(identity, number, &state->memory, &vm.first_slot));
 	vm.n_slots = (uint32_t)state->memory.slots.count;
+	identity->revision += identity->revision == UINT32_MAX ? 2 : 1; /* never 0 */
+	vm.revision = identity->revision;
 	if (bpf_map_update_elem(identity->vms, &number, &vm, BPF_ANY))
 		return vp_error_errno(errno, "no table entry left for another VM");
 	drop_ranges(identity, number, vm.first_slot);

@@ -30,6 +30,7 @@ struct vp_identity {
 	VP_VEC(uint32_t) free; /* freed indices of vCPUs, below … */
 	uint32_t used;
 	VP_VEC(struct vp_identity_range) ranges; /* sorted ranges of slots */
+	uint32_t revision;                       /* of all VMs' slots */
 	VP_VEC(struct vp_identity_interpreter) followed;
 };
 
