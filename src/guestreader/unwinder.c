@@ -23,6 +23,7 @@
 #include "schema/chain_end.h"
 #include "schema/user_stack.h"
 #include "unwind/cfi.h"
+#include "unwind/quick_chain.h"
 #include "unwind/user_arch.h"
 #include "unwind/user_chain.h"
 
@@ -62,6 +63,7 @@ struct process {
 	uint64_t view_root;                       /* page tables of the view */
 	uint64_t again_at;                        /* ns; the earliest next read */
 	uint64_t again_ns;                        /* the last interval between reads */
+	uint32_t version;                         /* of the mappings, unique */
 	bool incomplete;                          /* mappings are missing: a limit was exceeded */
 	VP_VEC(struct unwinder_mapping) mappings; /* sorted by address */
 };
@@ -77,6 +79,8 @@ struct vp_guest_unwinder {
 	VP_VEC(struct process) processes;
 	struct vp_map by_tgid;
 	size_t n_mappings;
+	uint32_t versions; /* the last one of a process's mappings */
+	struct vp_quick_rows quick;
 	struct vp_guest_lines lines;
 	uint64_t second;
 	uint32_t work;
@@ -287,6 +291,7 @@ static void read_process(struct vp_guest_unwinder *unwinder, const struct vp_gue
 	    task.tgid != process->tgid || !task.mm || !task.root)
 		return;
 	process->view_root = task.root;
+	process->version = ++unwinder->versions;
 	process->incomplete = false;
 	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
 	    !vp_guest_view_u64(&near.view, task.mm + kernel->pack.at.mm_vdso, &reading.vdso))
@@ -496,6 +501,8 @@ static enum vp_cfi_result unwinder_find(void *context, uint64_t address, struct 
 	if (result != VP_CFI_FOUND && read_missing(unwinding, mapping))
 		result = vp_unwind_tables_find(unwinder->tables, mapping->table, offset,
 					       &unwinder->work, row, expressions);
+	if (result == VP_CFI_FOUND && unwinding->kernel->view.memory->arch == VP_GUEST_X86_64)
+		vp_quick_rows_put(&unwinder->quick, unwinding->process->version, address, row);
 	return result;
 }
 
@@ -504,6 +511,20 @@ static enum vp_user_step unwinder_step(void *context, struct vp_user_registers *
 	const struct vp_runtime_frames *runtimes = ((struct unwinding *)context)->runtimes;
 
 	return runtimes ? runtimes->step(runtimes->context, now, exact) : VP_USER_STEP_NONE;
+}
+
+/* By rows that were used before, if possible, as for most stacks. */
+static void make_chain(struct unwinding *unwinding, const struct vp_user_program *program,
+		       const struct vp_user_registers *registers, struct vp_user_chain *ret)
+{
+	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
+
+	if (vp_quick_chain_make(&unwinder->quick, unwinding->process->version, program, registers,
+				ret) &&
+	    spend(unwinder, WORK_OF_ROW * ret->by_table))
+		return;
+	unwinding->read_later = false;
+	vp_user_chain_make(program, registers, ret);
 }
 
 void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
@@ -542,7 +563,7 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 						.context = &unwinding};
 	if (runtimes)
 		runtimes->begin(runtimes->context, &program, job);
-	vp_user_chain_make(&program, &registers, &chain);
+	make_chain(&unwinding, &program, &registers, &chain);
 	if (runtimes)
 		runtimes->name(runtimes->context, &program, job, &chain);
 	job->end = (uint16_t)chain.end;

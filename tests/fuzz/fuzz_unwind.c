@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/quick_chain.h"
 #include "unwind/user_chain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -27,18 +28,33 @@ static bool read_stack(void *context, uint64_t address, void *to, size_t size)
 	return true;
 }
 
+static struct vp_quick_rows rows;
+static uint32_t version;
+
 static enum vp_cfi_result find_row(void *context, uint64_t address, struct vp_cfi_row *row,
 				   struct vp_slice *expressions)
 {
 	struct input *input = context;
 
 	*expressions = (struct vp_slice){input->tables.frame.bytes, input->tables.frame.size};
-	return vp_cfi_find(&input->tables, address, &input->work, row);
+	enum vp_cfi_result result = vp_cfi_find(&input->tables, address, &input->work, row);
+	if (result == VP_CFI_FOUND)
+		vp_quick_rows_put(&rows, version, address, row);
+	return result;
 }
 
 static bool is_code(void *context, uint64_t address)
 {
 	return context && address;
+}
+
+static void expect_bounded(const struct vp_user_chain *chain, const struct vp_user_arch *arch)
+{
+	if (!chain->count || chain->count > VP_CHAIN_FRAMES || chain->by_table >= VP_CHAIN_FRAMES)
+		abort();
+	for (uint32_t i = 1; i < chain->count; i++)
+		if (chain->ips[i] - 1 > arch->address)
+			abort();
 }
 
 static void unwind(struct input input, const struct vp_user_arch *arch)
@@ -54,12 +70,13 @@ static void unwind(struct input input, const struct vp_user_arch *arch)
 	memcpy(registers.value, input.stack,
 	       input.stack_size < sizeof(registers.value) ? input.stack_size
 							  : sizeof(registers.value));
+	version += version == UINT32_MAX ? 2 : 1;
 	vp_user_chain_make(&program, &registers, &chain);
-	if (!chain.count || chain.count > VP_CHAIN_FRAMES || chain.by_table >= VP_CHAIN_FRAMES)
-		abort();
-	for (uint32_t i = 1; i < chain.count; i++)
-		if (chain.ips[i] - 1 > arch->address)
-			abort();
+	expect_bounded(&chain, arch);
+	/* Then by the rows that were found, whose frames have these registers' numbers. */
+	if (arch->link == VP_DWARF_NONE &&
+	    vp_quick_chain_make(&rows, version, &program, &registers, &chain))
+		expect_bounded(&chain, arch);
 }
 
 /* Sizes of the header, in fours, and of .eh_frame, in sixteens; then both, and a stack, which

@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 
+#include "unwind/quick_chain.h"
 #include "unwind/user_chain.h"
 
 #include <link.h>
@@ -98,6 +99,10 @@ static bool read_copy(void *context, uint64_t address, void *bytes, size_t size)
 	return true;
 }
 
+static struct vp_quick_rows quick_rows;
+static uint32_t quick, not_quick;
+enum { VERSION = 7, OTHER_VERSION = VERSION + VP_QUICK_ROWS };
+
 static enum vp_cfi_result find_row(void *context, uint64_t address, struct vp_cfi_row *row,
 				   struct vp_slice *expressions)
 {
@@ -108,13 +113,42 @@ static enum vp_cfi_result find_row(void *context, uint64_t address, struct vp_cf
 	if (!module)
 		return VP_CFI_NONE;
 	*expressions = (struct vp_slice){module->tables.frame.bytes, module->tables.frame.size};
-	return vp_cfi_find(&module->tables, address, &work, row);
+	enum vp_cfi_result result = vp_cfi_find(&module->tables, address, &work, row);
+	if (result == VP_CFI_FOUND)
+		vp_quick_rows_put(&quick_rows, VERSION, address, row);
+	return result;
 }
 
 static bool is_code_here(void *context, uint64_t address)
 {
 	(void)context;
 	return module_of(address);
+}
+
+static bool is_same(const struct vp_user_chain *one, const struct vp_user_chain *other)
+{
+	bool same = one->count == other->count && one->end == other->end &&
+		    one->by_table == other->by_table && one->has_link == other->has_link;
+
+	for (uint32_t i = 0; same && i < one->count; i++)
+		same = one->ips[i] == other->ips[i] && one->fps[i] == other->fps[i];
+	return same;
+}
+
+/* The rows that the chain was made of make the same chain, or none. */
+static void expect_same_by_rows(const struct vp_user_program *program,
+				const struct vp_user_registers *registers,
+				const struct vp_user_chain *expected)
+{
+	struct vp_user_chain found;
+
+	if (vp_quick_chain_make(&quick_rows, VERSION, program, registers, &found)) {
+		assert_true(is_same(&found, expected));
+		quick++;
+	} else {
+		not_quick++;
+	}
+	assert_false(vp_quick_chain_make(&quick_rows, OTHER_VERSION, program, registers, &found));
 }
 
 static uint64_t stack_end; /* of the process's own stack */
@@ -140,6 +174,7 @@ static void chain_from(const ucontext_t *at, struct vp_user_chain *ret)
 	copy.size = own ? stack_end - copy.from : 8192;
 	copy_bytes(copy.bytes, copy.from, copy.size);
 	vp_user_chain_make(&program, &registers, ret);
+	expect_same_by_rows(&program, &registers, ret);
 }
 
 /* The truth, by the library that throws C++'s exceptions. */
@@ -325,7 +360,7 @@ static void test_each_instruction(void **state)
 	struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO}, before;
 
 	(void)state;
-	steps = whole = wrong = stubs = 0;
+	steps = whole = wrong = stubs = quick = not_quick = 0;
 	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
 	STEP_ON();
 	tree_plain(nothing);
@@ -335,6 +370,41 @@ static void test_each_instruction(void **state)
 	assert_true(steps > 300 && stubs < steps / 10);
 	assert_int_equal(wrong, 0);
 	assert_int_equal(whole, steps);
+	assert_true(quick > 9 * not_quick);
+}
+
+/* A row that needs another register than RSP and RBP is not used: this one takes the CFA from R10,
+ * as functions with aligned stacks do. */
+static void test_quick_register(void **state)
+{
+	static struct copy empty;
+	struct vp_user_registers registers = {.known = (1U << VP_DWARF_X86_REGISTERS) - 1};
+	struct vp_cfi_row row = {.cfa = {.kind = VP_CFI_IS},
+				 .cfa_register = 10,
+				 .return_register = VP_DWARF_RIP,
+				 .of[VP_DWARF_RIP] = {.kind = VP_CFI_AT, .value = -8}};
+	const struct vp_user_arch arch = vp_user_arch_x86();
+	const struct vp_user_program program = {.arch = &arch,
+						.read = read_copy,
+						.find = find_row,
+						.is_code = is_code_here,
+						.context = &empty};
+	struct vp_user_chain found;
+
+	(void)state;
+	registers.value[VP_DWARF_RIP] = 0x1000;
+	registers.value[VP_DWARF_RSP] = 0x2000;
+	registers.value[10] = 0x2010;
+	empty.from = 0x2000;
+	empty.size = 64; /* the return address is 0 */
+	vp_quick_rows_put(&quick_rows, VERSION, 0x1000, &row);
+	assert_false(vp_quick_chain_make(&quick_rows, VERSION, &program, &registers, &found));
+	row.cfa_register = VP_DWARF_RSP;
+	row.cfa.value = 16;
+	vp_quick_rows_put(&quick_rows, VERSION, 0x1000, &row);
+	assert_true(vp_quick_chain_make(&quick_rows, VERSION, &program, &registers, &found));
+	assert_int_equal(found.count, 1);
+	assert_int_equal(found.end, VP_CHAIN_WHOLE);
 }
 
 /* A table of one function at 0x1000 whose CIE has those instructions, and whose own are `own`. */
@@ -561,6 +631,7 @@ int main(void)
 	    cmocka_unit_test(test_exception),
 	    cmocka_unit_test(test_last_call),
 	    cmocka_unit_test(test_each_instruction),
+	    cmocka_unit_test(test_quick_register),
 	    cmocka_unit_test(test_rows),
 	    cmocka_unit_test(test_forged_rows),
 	    cmocka_unit_test(test_expressions),
