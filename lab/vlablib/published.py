@@ -27,8 +27,8 @@ NO_HPC = "HPCToolkit is not in Debian, and 429.mcf of SPEC is not available; fou
 NO_SPEC = "SPEC CPU2006 is not available; gzip, OpenSSL, sqlite3 and libquantum stand in"
 NOT_RUN = "not run yet"
 LAB_PENALTIES = "by the lab's PMU, whose misses have penalties of their own, and programs of the lab for the published ones"
-KVM_ONLY = ("trace-overhead is on KVM only; of trace-xen one of nine lab runs is done: dom0 was not run; where instructions are "
-            "counted, a domU with a disk hung, or xl's time for its disk was over")
+KVM_ONLY = ("on KVM only; of trace-xen one of nine lab runs is done: not dom0, and domUs with a disk hang or are not created in time where "
+            "instructions are counted")
 
 ENTRIES = [
     Published("A 3", "native, libquantum", REPRODUCED, ("profile-native", "profile-shor")),
