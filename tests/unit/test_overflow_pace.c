@@ -20,8 +20,9 @@ int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 
-/* The thread's time, its count, and the interval that the timer was set to. */
-static uint64_t passed, counted, interval;
+/* The thread's time, its count, the part of that while signals were stopped, and the interval that
+ * the timer was set to. */
+static uint64_t passed, counted, paused, interval;
 static uint64_t n_signals, latest;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
@@ -57,7 +58,7 @@ static void take_off(void *context, const uint64_t *values)
 
 static bool note_signal(void *context, const void *interrupted)
 {
-	uint64_t late = counted - ++n_signals * PERIOD;
+	uint64_t late = counted - paused - ++n_signals * PERIOD;
 
 	latest = late > latest ? late : latest;
 	return true;
@@ -89,7 +90,7 @@ static struct vp_counters_overflow *start(void)
 	struct vperf_error error;
 
 	signal(SIGRTMIN + 3, ignore);
-	passed = counted = n_signals = latest = 0;
+	passed = counted = paused = n_signals = latest = 0;
 	if (vp_counters_overflow_open(&ops, NULL, 1, &options, &overflow, &error))
 		fail_msg("%s", error.text);
 	assert_int_equal(vp_counters_overflow_start(overflow, 0), VPERF_OK);
@@ -99,7 +100,7 @@ static struct vp_counters_overflow *start(void)
 static void end(struct vp_counters_overflow *overflow)
 {
 	vp_counters_overflow_stop(overflow, counted);
-	assert_int_equal(n_signals, counted / PERIOD);
+	assert_int_equal(n_signals, (counted - paused) / PERIOD);
 	vp_counters_overflow_close(overflow);
 }
 
@@ -137,11 +138,33 @@ static void test_slower(void **state)
 	end(overflow);
 }
 
+/* What is counted while signals are stopped is in no period, however often they are. */
+static void test_pauses(void **state)
+{
+	struct vp_counters_overflow *overflow = start();
+	int fd = vp_counters_overflow_fd(overflow);
+
+	for (uint64_t pause = 0; pause < 5; pause++) {
+		for (int i = 0; i < 40; i++)
+			pass(fd, 0, 1);
+		vp_counters_overflow_stop(overflow, counted);
+		uint64_t before = n_signals;
+		counted += (3 + pause) * PERIOD + PERIOD / 3;
+		paused += (3 + pause) * PERIOD + PERIOD / 3;
+		assert_int_equal(vp_counters_overflow_resume(overflow, counted), VPERF_OK);
+		assert_int_equal(n_signals, before);
+	}
+	assert_in_range(latest, 1, PERIOD / 20);
+	assert_true(n_signals > 20);
+	end(overflow);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_steal),
 	    cmocka_unit_test(test_slower),
+	    cmocka_unit_test(test_pauses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
