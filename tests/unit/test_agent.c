@@ -218,6 +218,9 @@ static void test_ports(void **state)
 {
 	assert_int_equal(vp_agent_port_used(0), 733);
 	assert_int_equal(vp_agent_port_used(9733), 9733);
+	assert_int_equal(vp_agent_port_shown(9733, false), 9733);
+	assert_int_equal(vp_agent_port_shown(0, false), 733);
+	assert_int_equal(vp_agent_port_shown(9733, true), 0); /* a vchan has no port */
 }
 
 static bool parse_request(const char *line, struct vp_counts_request *request)

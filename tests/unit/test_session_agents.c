@@ -61,8 +61,11 @@ static struct vp_vm vm_with_agent(pid_t pid, const char *name, const char *path)
 /* No guest's agent waits for another's: each has its time, and all have the same. */
 static void test_agents_are_asked_at_once(void **state)
 {
-	const struct vp_session_options options = {
-	    .directory = NAME, .ask_agents = true, .agent_seconds = 10, .agent_bytes = 1 << 20};
+	const struct vp_session_options options = {.directory = NAME,
+						   .ask_agents = true,
+						   .agent_port = 9733,
+						   .agent_seconds = 10,
+						   .agent_bytes = 1 << 20};
 	struct vp_session *session = vp_session_new(&options);
 	int ready[2], status;
 	char byte;
@@ -78,9 +81,14 @@ static void test_agents_are_asked_at_once(void **state)
 	vp_session_ask_agents(session);
 	assert_int_equal(waitpid(vmm, &status, 0), vmm);
 	assert_int_equal(status, 0);
-	vp_vec_each (&session->vms, vm)
+	vp_vec_each (&session->vms, vm) {
 		if (!strstr(vm->agent, "truncated after 7 bytes"))
 			fail_msg("'%s' says '%s'", vm->name, vm->agent);
+		assert_int_equal(vm->agent_outcomes.count, 1);
+		assert_int_equal(vm->agent_outcomes.at[0].request, VP_AGENT_SYMBOL_MAP);
+		assert_int_equal(vm->agent_outcomes.at[0].status, VP_AGENT_FAILED);
+		assert_int_equal(vm->agent_outcomes.at[0].port, 9733);
+	}
 	vp_session_free(session);
 	unlink(NAME ".a");
 	unlink(NAME ".b");
