@@ -283,19 +283,29 @@ static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot)
 	vcpu->flags |= VP_EXIT_OPEN;
 }
 
-/* Whether the exit was only for the interrupt that end_hard() has noted; it is then counted at
- * the entry. If the VMCB is unknown or not that of the entry, it is treated as any other exit. */
-static __always_inline bool is_exit_of_hit(struct vp_account_here *here)
+/* Reason of an exit for an interrupt, or 0: another exit, or the VMCB is unknown or not that of
+ * the entry. */
+static __always_inline __u32 reason_of_interrupt(const struct vp_account_here *here,
+						 const struct bpf_raw_tracepoint_args *context)
 {
-	struct vmcb *vmcb = here->hit | here->untimed ? loaded_vmcb(here->in_guest) : 0;
+	if (vendor == VP_VENDOR_ARM) {
+		__u32 reason = arm_reason(context->args[0], context->args[1]);
+		return here->in_guest && reason == VP_ARM_NO_TRAP ? reason : 0;
+	}
+	struct vmcb *vmcb = loaded_vmcb(here->in_guest);
+	__u32 reason = vmcb ? LOAD_VMCB(vmcb, __u32, VMCB_EXIT_CODE) : 0;
+	return reason >= AMD_INTR && reason <= AMD_SMI ? reason : 0;
+}
 
-	if (!vmcb || here->hit_reason)
+/* Whether the exit was only for the interrupt that end_hard() has noted; it is then counted at
+ * the entry. */
+static __always_inline bool is_exit_of_hit(struct vp_account_here *here,
+					   const struct bpf_raw_tracepoint_args *context)
+{
+	if (!(here->hit | here->untimed) || here->hit_reason)
 		return false;
-	__u32 reason = LOAD_VMCB(vmcb, __u32, VMCB_EXIT_CODE);
-	if (reason < AMD_INTR || reason > AMD_SMI)
-		return false;
-	here->hit_reason = reason;
-	return true;
+	here->hit_reason = reason_of_interrupt(here, context);
+	return here->hit_reason;
 }
 
 /* False: the vCPU is not accounted. */
@@ -304,7 +314,7 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 {
 	struct vp_account_here *here = this_here();
 
-	if (!enabled || is_exit_of_hit(here))
+	if (!enabled || is_exit_of_hit(here, context))
 		return false;
 	__u64 first = context->args[0];
 	void *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
@@ -417,14 +427,24 @@ static __noinline int note_slow_entry(struct vp_account_vcpu *vcpu, __u32 slot, 
 	return 0;
 }
 
+/* The vCPU that the noted interrupt hit, if KVM enters that one. Arm's event does not name it:
+ * until the thread leaves the pCPU, it is that thread's. */
+static __always_inline struct vp_account_vcpu *vcpu_of_hit(const struct vp_account_here *here,
+							   __u64 kvm)
+{
+	struct vp_account_vcpu *vcpu = vcpu_at(here->vcpu);
+
+	return vcpu && (vendor == VP_VENDOR_ARM || vcpu->kvm_vcpu == kvm) ? vcpu : 0;
+}
+
 /* Charges an exit that was only for an interrupt: guest, interrupt and host kernel. KVM enters
  * guests with interrupts off, so no program runs in between. */
 static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm, __u64 now)
 {
 	__u32 reason = here->hit_reason, slot = here->vcpu, source = here->hit - 1;
-	struct vp_account_vcpu *vcpu = vcpu_at(slot);
+	struct vp_account_vcpu *vcpu = vcpu_of_hit(here, kvm);
 
-	if (!vcpu || vcpu->kvm_vcpu != kvm)
+	if (!vcpu)
 		return false;
 	__u64 at = here->hit_at, end = here->hit_end;
 	__u64 guest = at - vcpu->since, irq = end - at, kernel = now - end;
@@ -455,9 +475,9 @@ static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm,
 /* Counts an untimed exit that was only for an interrupt. */
 static __always_inline bool count_untimed_hit(struct vp_account_here *here, __u64 kvm)
 {
-	struct vp_account_vcpu *vcpu = vcpu_at(here->vcpu);
+	struct vp_account_vcpu *vcpu = vcpu_of_hit(here, kvm);
 
-	if (!vcpu || vcpu->kvm_vcpu != kvm)
+	if (!vcpu)
 		return false;
 	struct vp_account_exit *exit = row_of(vcpu, here->vcpu, here->hit_reason);
 	if (!exit || !here->untimed)
@@ -468,6 +488,14 @@ static __always_inline bool count_untimed_hit(struct vp_account_here *here, __u6
 	here->hit_reason = 0;
 	count_untimed_irq(here, vcpu);
 	return true;
+}
+
+/* From now on, an interrupt hits the guest. */
+static __always_inline void expect_hit(struct vp_account_here *here,
+				       const struct vp_account_vcpu *vcpu)
+{
+	if (counts_hits)
+		here->in_guest = vendor == VP_VENDOR_ARM ? 1 : vcpu->vmcb.vmcb;
 }
 
 static __always_inline void account_entry(struct bpf_raw_tracepoint_args *context, __u64 now)
@@ -498,8 +526,7 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 	clear_exit(vcpu);
 	vcpu->state = VP_STATE_GUEST;
 	account_set_busy(vcpu, 0);
-	if (counts_hits)
-		here->in_guest = vcpu->vmcb.vmcb;
+	expect_hit(here, vcpu);
 }
 
 /* Ends an untimed exit without further events: only its exit site is counted. KVM enters guests
@@ -519,8 +546,7 @@ static __always_inline bool enter_untimed(struct bpf_raw_tracepoint_args *contex
 	if (vcpu->flags & VP_RIP_KNOWN)
 		count_untimed_site(vcpu, here->vcpu, 0);
 	vcpu->flags &= ~VP_EXIT_FLAGS;
-	if (counts_hits)
-		here->in_guest = vcpu->vmcb.vmcb;
+	expect_hit(here, vcpu);
 	return true;
 }
 
@@ -611,15 +637,26 @@ static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 ir
 		vcpu->irq_ns[(vcpu->soft - 1) & (VP_IRQ_SOURCES - 1)] += passed;
 }
 
+/* Row of an interrupt that hits the guest, or VP_IRQ_SOURCES: it is counted at its end. */
+static __always_inline __u32 row_of_hit(const struct vp_account_here *here, __u32 source)
+{
+	if (source < VP_IRQ_SOURCES)
+		return source;
+	struct vp_account_vcpu *vcpu = vendor == VP_VENDOR_ARM ? vcpu_at(here->vcpu) : 0;
+	return vcpu ? find_irq_row(vcpu, source) : VP_IRQ_SOURCES;
+}
+
 /* Whether the interrupt hits the guest and is counted without being timed. */
 static __always_inline bool skip_hit(struct vp_account_here *here, __u32 source)
 {
-	if (!here->hit_skip || !here->in_guest || here->hit | here->hit_reason | here->untimed ||
-	    source >= VP_IRQ_SOURCES)
+	if (!here->hit_skip || !here->in_guest || here->hit | here->hit_reason | here->untimed)
+		return false;
+	__u32 row = row_of_hit(here, source);
+	if (row >= VP_IRQ_SOURCES)
 		return false;
 	here->hit_skip--;
 	here->irq_source = 0;
-	here->untimed = source + 1;
+	here->untimed = row + 1;
 	return true;
 }
 
@@ -642,18 +679,26 @@ static __always_inline void begin_hard(__u32 source)
 static __always_inline void count_irq(struct vp_account_vcpu *vcpu, __u32 slot, __u32 source,
 				      __u64 passed)
 {
-	if (source < VP_IRQ_SOURCES)
-		add_irq(vcpu, source, passed);
+	__u32 row = assign_irq_row(vcpu, source);
+
+	if (row < VP_IRQ_SOURCES)
+		add_irq(vcpu, row, passed);
 	else
 		add_thief(slot, VP_BY_DEVICE, VP_STATE_IRQ, source - VP_IRQ_DEVICE, passed);
 }
 
-/* The interrupt hit the guest: the next program counts it. */
-static __always_inline void note_hit(struct vp_account_here *here, __u32 source)
+/* An interrupt that hit the guest is noted: the next program counts it. */
+static __always_inline bool note_hit(struct vp_account_here *here, __u32 source)
 {
+	if (!here->in_guest || here->hit | here->hit_reason)
+		return false;
+	__u32 row = row_of_hit(here, source);
+	if (row >= VP_IRQ_SOURCES)
+		return false;
 	here->hit_at = here->irq_at;
 	here->hit_end = bpf_ktime_get_ns();
-	here->hit = source + 1;
+	here->hit = row + 1;
+	return true;
 }
 
 static __always_inline void end_hard(__u32 source)
@@ -663,10 +708,8 @@ static __always_inline void end_hard(__u32 source)
 	if (here->irq_source != source + 1)
 		return;
 	here->irq_source = 0;
-	if (here->in_guest && !here->hit && !here->hit_reason && source < VP_IRQ_SOURCES) {
-		note_hit(here, source);
+	if (note_hit(here, source))
 		return;
-	}
 	struct vp_account_vcpu *vcpu = changeable(here);
 	if (!vcpu)
 		return;

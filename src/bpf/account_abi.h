@@ -60,6 +60,8 @@ struct vp_account_vcpu {
 	    poll_wasted; /* halts that polled; ns of polling before sleeping nevertheless */
 	__u64 irq_ns[VP_IRQ_SOURCES], irq_count[VP_IRQ_SOURCES];
 	__u32 irq_untimed[VP_IRQ_SOURCES]; /* part of irq_count: since the last one in irq_ns */
+	__u32
+	    irq_device[VP_IRQ_SOURCES]; /* device that has this row, from VP_IRQ_DEVICE on, or 0 */
 	__u32 tid, pid, number;
 	__u32 state;  /* enum vp_state */
 	__u32 base;   /* state after a wait or an interrupt */
@@ -142,8 +144,8 @@ struct vp_account_here {
 	__u64 hit_at, hit_end;
 	__u32 hit_reason; /* … reason of its exit, if that had no other purpose, or 0 */
 	__u32 hit_skip;   /* number of next such interrupts that are not timed */
-	__u64
-	    in_guest;  /* that vCPU's VMCB since its entry; 0: another program has noted the exit */
+	/* Since that vCPU's entry its VMCB, or 1 on Arm; 0: another program has noted the exit. */
+	__u64 in_guest;
 	__u32 untimed; /* source + 1 of an interrupt since then that is not timed, or 0 */
 	__u32 padding;
 };

@@ -26,6 +26,35 @@ static __always_inline void add_irq(struct vp_account_vcpu *vcpu, __u32 source, 
 	vcpu->irq_count[source & (VP_IRQ_SOURCES - 1)]++;
 }
 
+/* Row of the vCPU's counters for an interrupt source, or VP_IRQ_SOURCES if it has none. Arm's hard
+ * interrupts are those of devices. The first devices of a vCPU have the rows of x86's vectors. */
+static __always_inline __u32 find_irq_row(const struct vp_account_vcpu *vcpu, __u32 source)
+{
+	if (source < VP_IRQ_SOURCES || vendor != VP_VENDOR_ARM)
+		return source < VP_IRQ_SOURCES ? source : VP_IRQ_SOURCES;
+#pragma unroll
+	for (__u32 row = VP_IRQ_LOCAL_TIMER; row < VP_IRQ_SOURCES; row++)
+		if (vcpu->irq_device[row] == source)
+			return row;
+	return VP_IRQ_SOURCES;
+}
+
+/* The same; a device without a row gets a free one. */
+static __always_inline __u32 assign_irq_row(struct vp_account_vcpu *vcpu, __u32 source)
+{
+	__u32 known = find_irq_row(vcpu, source);
+
+	if (known < VP_IRQ_SOURCES || vendor != VP_VENDOR_ARM)
+		return known;
+#pragma unroll
+	for (__u32 row = VP_IRQ_LOCAL_TIMER; row < VP_IRQ_SOURCES; row++)
+		if (!vcpu->irq_device[row]) {
+			vcpu->irq_device[row] = source;
+			return row;
+		}
+	return VP_IRQ_SOURCES;
+}
+
 /* Counts an exit for an interrupt that has ended (note_hit()). */
 static __always_inline void count_hit(struct vp_account_here *here, struct vp_account_vcpu *vcpu)
 {

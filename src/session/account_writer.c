@@ -330,45 +330,6 @@ static void name_interrupt(uint32_t kind, uint32_t id, char name[VP_COMM_SIZE])
 		strcpy(name, vectors[id]);
 }
 
-static void write_interrupts(struct vp_account_writer *writer, const struct known *known,
-			     const struct vp_account_vcpu *vcpu)
-{
-	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
-		struct vp_thief record = {
-		    .vm = known->vm,
-		    .vcpu = account_writer_number_of(writer, known->vm, vcpu),
-		    .state = VP_STATE_IRQ,
-		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
-		    .number = i,
-		    .ns = vcpu->irq_ns[i] - known->counters.irq_ns[i],
-		    .count = vcpu->irq_count[i] - known->counters.irq_count[i],
-		};
-		name_interrupt(record.kind, i, record.comm);
-		if (record.ns || record.count)
-			account_writer_emit(writer, &record, VP_ID_thief);
-	}
-}
-
-static void write_vcpu(struct vp_account_writer *writer, size_t slot)
-{
-	struct known *known = &writer->known[slot];
-	struct vp_account_vcpu vcpu;
-
-	if (known->ended || !writer->ops.vcpu(writer->source, slot, &vcpu))
-		return;
-	if (!known->exits)
-		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
-	known->ended = vcpu.state == VP_STATE_GONE;
-	close_state(&vcpu, writer->now);
-	if (!known->vm)
-		known->vm =
-		    writer->vm_id ? writer->vm_id(writer->context, vcpu.pid, vcpu.tid) : vcpu.pid;
-	write_states(writer, known, &vcpu);
-	write_exits(writer, slot, known, &vcpu);
-	write_interrupts(writer, known, &vcpu);
-	known->counters = vcpu;
-}
-
 /* A directory in /proc/irq/NUMBER has the name of each of its handlers. */
 static void account_writer_find_device(uint32_t number, char name[VP_COMM_SIZE])
 {
@@ -396,6 +357,59 @@ static void name_device(struct vp_account_writer *writer, uint32_t number, char 
 		account_writer_find_device(number, writer->devices.at[index].text);
 	}
 	memcpy(name, writer->devices.at[index].text, VP_COMM_SIZE);
+}
+
+/* Source of the interrupts of a row of the vCPU's counters. */
+static void identify_interrupt(struct vp_account_writer *writer, const struct vp_account_vcpu *vcpu,
+			       uint32_t row, struct vp_thief *record)
+{
+	record->kind = row < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR;
+	record->number = row;
+	if (!vcpu->irq_device[row]) {
+		name_interrupt(record->kind, row, record->comm);
+		return;
+	}
+	record->kind = VP_BY_DEVICE;
+	record->number = vcpu->irq_device[row] - VP_IRQ_DEVICE;
+	name_device(writer, record->number, record->comm);
+}
+
+static void write_interrupts(struct vp_account_writer *writer, const struct known *known,
+			     const struct vp_account_vcpu *vcpu)
+{
+	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
+		struct vp_thief record = {
+		    .vm = known->vm,
+		    .vcpu = account_writer_number_of(writer, known->vm, vcpu),
+		    .state = VP_STATE_IRQ,
+		    .ns = vcpu->irq_ns[i] - known->counters.irq_ns[i],
+		    .count = vcpu->irq_count[i] - known->counters.irq_count[i],
+		};
+		if (!record.ns && !record.count)
+			continue;
+		identify_interrupt(writer, vcpu, i, &record);
+		account_writer_emit(writer, &record, VP_ID_thief);
+	}
+}
+
+static void write_vcpu(struct vp_account_writer *writer, size_t slot)
+{
+	struct known *known = &writer->known[slot];
+	struct vp_account_vcpu vcpu;
+
+	if (known->ended || !writer->ops.vcpu(writer->source, slot, &vcpu))
+		return;
+	if (!known->exits)
+		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
+	known->ended = vcpu.state == VP_STATE_GONE;
+	close_state(&vcpu, writer->now);
+	if (!known->vm)
+		known->vm =
+		    writer->vm_id ? writer->vm_id(writer->context, vcpu.pid, vcpu.tid) : vcpu.pid;
+	write_states(writer, known, &vcpu);
+	write_exits(writer, slot, known, &vcpu);
+	write_interrupts(writer, known, &vcpu);
+	known->counters = vcpu;
 }
 
 static void name_thief(struct vp_account_writer *writer, const struct vp_thief_key *key,

@@ -45,6 +45,7 @@ static void load(struct rig *rig, enum vp_vendor vendor, enum vp_account_grade g
 	rig->programs->rodata->samples_exits = grade == VP_ACCOUNT_SAMPLED;
 	rig->programs->rodata->only_states = grade == VP_ACCOUNT_STATES;
 	rig->programs->rodata->by_memory = vendor == VP_VENDOR_INTEL;
+	rig->programs->rodata->counts_hits = vendor == VP_VENDOR_ARM;
 	size_map(rig->programs->maps.vcpus, rig->slots);
 	size_map(rig->programs->maps.slots, rig->slots);
 	size_map(rig->programs->maps.slot_of_tid, rig->slots);
@@ -218,6 +219,13 @@ struct vp_thief_cost rig_thieves(const struct rig *rig, const struct vp_account_
 		assert_int_equal(bpf_map_lookup_elem(map, &key, &cost), 0);
 		sum.ns += cost.ns;
 		sum.count += cost.count;
+	}
+	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
+		if (!vcpu->irq_device[i] || !(states >> VP_STATE_IRQ & 1) ||
+		    (kind && (kind != VP_BY_DEVICE || vcpu->irq_device[i] != VP_IRQ_DEVICE + id)))
+			continue;
+		sum.ns += vcpu->irq_ns[i];
+		sum.count += vcpu->irq_count[i];
 	}
 	for (uint32_t state = VP_STATE_WAKING; !kind && state <= VP_STATE_IRQ; state++) {
 		uint32_t row = place_of(rig, vcpu) * VP_STEAL_STATES + VP_STEAL_STATE(state);

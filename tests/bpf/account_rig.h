@@ -47,7 +47,8 @@ const struct vp_account_exit *rig_exits(const struct rig *rig, const struct vp_a
 					uint32_t reason);
 /* All rows: their sum, each one's buckets checked. */
 struct vp_account_exit rig_all_exits(const struct rig *rig, const struct vp_account_vcpu *vcpu);
-/* What `thieves` says was taken from the vCPU in the states of that mask by that kind (0: any). */
+/* What was taken from the vCPU in the states of that mask by that kind (0: any): by `thieves`, and
+ * by the rows of devices. */
 struct vp_thief_cost rig_thieves(const struct rig *rig, const struct vp_account_vcpu *vcpu,
 				 uint32_t states, uint32_t kind, uint32_t id);
 

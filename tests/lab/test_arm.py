@@ -326,6 +326,16 @@ def names_of_guests(run, claims):
     mode(run, claims)
 
 
+# The switch of worlds is nVHE's, and the hypervisor's own registers are VHE's.
+HVHE = 'trixie append="id_aa64mmfr1.vh=0 arm64_sw.hvhe=1"'
+
+
+def names_with_hvhe(run, claims):
+    said = re.findall(r"kvm \[1\]: (.*)", (run.out / "host" / "kernel.log").read_text())
+    claims.check("Hyp hVHE mode initialized successfully" in said, f"the host has hVHE: {said}")
+    names_of_guests(run, claims)
+
+
 def mode(run, claims):
     """Ticks are the guest's where KVM lets in what ended its run."""
     report = json.loads(vperf("report", "--view", "host", "--format", "json", str(run.out / "mode")).stdout)
@@ -457,6 +467,7 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, counts of a guest", COUNTS, counts_of_guest),
         ("64-bit Arm, a protected VM", PROTECTED, protected),
         ("64-bit Arm, names, nVHE", NAMES.format(host="bookworm append=kvm-arm.mode=nvhe", guest=""), names_of_guests),
+        ("64-bit Arm, names, hVHE", NAMES.format(host=HVHE, guest=""), names_with_hvhe),
         ("64-bit Arm, names, pKVM", NAMES.format(host="sid append=kvm-arm.mode=protected", guest=""), names_of_guests),
         ("64-bit Arm, names, host and guest sid", NAMES.format(host="sid", guest="kernel=sid"), names_of_guests),
         ("64-bit Arm, names, pages of 16 KiB", NAMES.format(host="sid", guest="kernel=sid flavour=16k"), names_of_guests),

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guests of 64-bit Arm hosts: switches of their threads, exits by process and function, critical paths, findings."""
 import json
+import lzma
 import re
+import sys
+from pathlib import Path
 from urllib.parse import unquote
 
 import test_counters
 import test_trace
-from lab import vperf
+from lab import REPOSITORY, run_scenario, vperf
+
+sys.path.insert(0, str(REPOSITORY / "lab"))
+from vlablib import kernels  # noqa: E402
+from vlablib.arch import ARM64  # noqa: E402
 
 HOST = "host arch=arm64 pcpus=1 icount=yes memory=1280"
 
@@ -70,11 +77,16 @@ command vperf record -e cpu-clock --no-agent -o /out/rec --vm g1 -- sleep 3
 """
 
 
-def modules(run, claims):
+def listed_modules(run):
+    """Modules in the guest's /proc/modules, and functions of modules in its /proc/kallsyms."""
     lines = [line for of in test_counters.outputs(run, "g1").values() for line in of]
-    loaded = {line.split()[0] for line in lines if re.match(r"\S+ \d+ \d+ ", line)}
-    own = {(int(address, 16), name, module) for address, name, module in
-           (found for line in lines for found in re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)\t\[(\S+)\]$", line))}
+    return ({line.split()[0] for line in lines if re.match(r"\S+ \d+ \d+ ", line)},
+            {(int(address, 16), name, module) for address, name, module in
+             (found for line in lines for found in re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)\t\[(\S+)\]$", line))})
+
+
+def modules(run, claims):
+    loaded, own = listed_modules(run)
     claims.check(len(loaded) > 3 and loaded <= {module for _, _, module in own}, f"the guest's /proc/kallsyms has functions of its modules: {loaded}")
     words = [line.split(" ") for line in (run.recording() / "guest-g1.maps").read_text().splitlines()]
     found = {(int(line[1], 16), unquote(line[4]), unquote(line[5])) for line in words
@@ -83,14 +95,82 @@ def modules(run, claims):
                  f"{sorted(own ^ found)[:4]}")
 
 
+# A module that comes while the guest is recorded. It is packed: the lab takes an ELF file for a program.
+LATE = HOST + """ kernel={suite}
+guest g1 vcpus=1 memory=256 truth=no kernel={suite}
+workload g1 shares fast=100
+file g1 {packed} /dummy.ko.xz
+command vperf record -e cpu-clock --no-agent -o /out/rec --vm g1 -- sh -c 'lab-guest busy g1 3; \
+lab-guest run g1 sh -c "busybox unxz -c /dummy.ko.xz >/dummy.ko && busybox insmod /dummy.ko"; lab-guest busy g1 2'
+command lab-guest run g1 grep ] /proc/kallsyms; lab-guest run g1 cat /proc/modules
+""".replace("\\\n", "")
+
+
+def run_late(directory, suite):
+    packed = Path(f"{directory}.programs") / "dummy.ko.xz"
+    packed.parent.mkdir(parents=True, exist_ok=True)
+    module, = kernels.module_files(kernels.get(suite, "cloud", arch=ARM64), ("dummy",))
+    packed.write_bytes(module.read_bytes() if module.suffix == ".xz" else lzma.compress(module.read_bytes()))
+    return run_scenario(LATE.format(suite=suite, packed=packed), directory)
+
+
+def run_late_bookworm(directory):
+    return run_late(directory, "bookworm")
+
+
+def run_late_trixie(directory):
+    return run_late(directory, "trixie")
+
+
+def late_module(run, claims):
+    loaded, own = listed_modules(run)
+    claims.check("dummy" in loaded and sum(module == "dummy" for _, _, module in own) > 5, f"the guest has loaded the module: {loaded}")
+    modules(run, claims)
+
+
+# Processes that end, one after the other, after the kernel was found: two programs, then 40 that live for 20 ms each.
+STORM = 40
+LIVES = HOST + """ kernel={host}
+guest g1 vcpus=1 memory=256 truth=no {guest}
+command vperf record -e cpu-clock --no-agent -o /out/lives --vm g1 -- sh -c 'lab-guest run g1 jit --seconds 3; \
+lab-guest run g1 shares fast=80 slow=20 --seconds 2; lab-guest run g1 calls --seconds 2; \
+lab-guest run g1 forkstorm --rate 20 --work-us 20000 --count {count}; lab-guest run g1 sleep 1'
+""".replace("\\\n", "")
+OWNERS = {"share_a": "shares", "share_b": "shares", "level_6": "calls", "storm_work": "storm_child"}
+
+
+def lives(run, claims):
+    report = json.loads(vperf("report", "--view", "guest", "--vm", "g1", "--format", "json", str(run.recording("lives"))).stdout)
+    rows = [row for row in report["rows"] if row["kind"] == "user"]
+    by_function = {name: {row["process"]: row["samples"] for row in rows if row["function"] == name} for name in OWNERS}
+    claims.check(all(set(by_function[name]) == {owner} for name, owner in OWNERS.items()),
+                 f"functions of processes that have ended are theirs: {by_function}")
+    fast, slow = (sum(by_function[name].values()) for name in ("share_a", "share_b"))
+    claims.share("the first of two functions of a process that has ended", fast, (fast + slow, report), 80)
+    of_child = sum(row["samples"] for row in rows if row["process"] == "storm_child")
+    work = sum(by_function["storm_work"].values())
+    # The child also starts and ends: the dynamic linker.
+    claims.check(work >= 0.9 * of_child, f"{work} of {of_child} samples of short processes are of their work, at least 90%")
+    claims.check(work >= 0.95 * STORM * 20, f"{work} samples of 1 ms for {STORM} processes of 20 ms, at least 95%")
+    samples = [json.loads(line) for line in vperf("export", "jsonl", "--vm", "g1", str(run.recording("lives"))).stdout.splitlines()]
+    pids = {sample["guest_pid"] for sample in samples if sample.get("function") == "storm_work"}
+    claims.check(len(pids) == STORM, f"they are of {len(pids)} processes, of {STORM}")
+
+
 CRITICAL = test_trace.CHAIN.replace("host pcpus=1 icount=yes", HOST).replace("vperf record ", "vperf record -e cpu-clock ")
 
 run_of = test_trace.critical_path
 
+run_late_bookworm.is_virtual = True
+run_late_trixie.is_virtual = True
 TESTS = []
 QUICK = ()
 FULL = [("64-bit Arm, switches of a guest's threads", SWITCHES, switches),
         ("64-bit Arm, exits of a guest's functions", EXITS, exits),
         ("64-bit Arm, critical path", CRITICAL, run_of),
+        ("64-bit Arm, a module that comes", run_late_bookworm, late_module),
+        ("64-bit Arm, a module that comes, host and guest trixie", run_late_trixie, late_module),
+        ("64-bit Arm, processes that end", LIVES.format(host="bookworm", guest="", count=STORM), lives),
+        ("64-bit Arm, processes that end, host and guest trixie", LIVES.format(host="trixie", guest="kernel=trixie", count=STORM), lives),
         ("64-bit Arm, functions of modules", MODULES.format(host="bookworm", guest=""), modules),
         ("64-bit Arm, functions of modules, host and guest sid", MODULES.format(host="sid", guest="kernel=sid"), modules)]

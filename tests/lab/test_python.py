@@ -203,16 +203,22 @@ def run_trixie(directory):
     return run_python(directory, "trixie")
 
 
+def run_bookworm_on_arm(directory):
+    return run_python(directory, "bookworm", "-e cpu-clock ", ARM64)
+
+
 def run_on_arm(directory):
     """Sampled by time: the emulated processor has counters."""
     return run_python(directory, "trixie", "-e cpu-clock ", ARM64)
 
 
 run_bookworm.is_virtual = True
+run_bookworm_on_arm.is_virtual = True
 run_on_arm.is_virtual = True
 run_trixie.is_virtual = True
 TESTS = []
 QUICK = ()
 FULL = [("names: python 3.11 without options", run_bookworm, lambda run_, claims: check(run_, claims, "bookworm")),
         ("names: python 3.13 without options", run_trixie, lambda run_, claims: check(run_, claims, "trixie")),
+        ("64-bit Arm, python 3.11", run_bookworm_on_arm, lambda run_, claims: check(run_, claims, "bookworm", ARM64)),
         ("64-bit Arm, python 3.13", run_on_arm, lambda run_, claims: check(run_, claims, "trixie", ARM64))]

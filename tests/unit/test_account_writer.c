@@ -392,6 +392,14 @@ static void test_interrupts(void **state)
 	vp_account_writer_write(writer, 4ULL * SECOND, false);
 	assert_int_equal(count_kept(VP_ID_thief), 1);
 	assert_int_equal(nth_kept(VP_ID_thief, 0)->thief.number, VP_IRQ_WORK);
+	/* A device has a row of those. */
+	kept.count = 0;
+	source.slots[2].vcpu.irq_device[VP_IRQ_WORK] = VP_IRQ_DEVICE + 7;
+	source.slots[2].vcpu.irq_count[VP_IRQ_WORK]++;
+	vp_account_writer_write(writer, 5ULL * SECOND, false);
+	assert_int_equal(count_kept(VP_ID_thief), 1);
+	assert_int_equal(nth_kept(VP_ID_thief, 0)->thief.kind, VP_BY_DEVICE);
+	assert_int_equal(nth_kept(VP_ID_thief, 0)->thief.number, 7);
 	close_keeping(writer, &vms);
 }
 

@@ -1,18 +1,21 @@
 /*
- * tinyvm [--loops N] [--hvc N] [--mmio N] [--rounds N] [--wait S] [--protected 1]
+ * tinyvm [--loops N] [--hvc N] [--mmio N] [--rounds N] [--spread N] [--wait S] [--protected 1]
  *
  * For the host: a guest of a few instructions at EL1, straight on /dev/kvm, that in each round
  * executes N loops of six instructions, so many HVCs (asking PSCI's version, which KVM answers) and
  * reads of an address without memory, which go to this program. So every exit is known, and why,
  * and how many instructions the guest retires. Waits S seconds before and behind, so that a
- * recording can begin and end meanwhile. --protected: a VM of pKVM, whose memory the host cannot
- * read.
+ * recording can begin and end meanwhile. --spread: before each exit, 0 to N - 1 loops of two
+ * instructions at random (N: a power of two); otherwise all exits are alike, and regular samples
+ * hit the same instructions again and again. --protected: a VM of pKVM, whose memory the host
+ * cannot read.
  */
 #include "common.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,11 +31,18 @@
 
 /*
  * The guest: x19 loops, x20 hvc, x21 mmio, x22 rounds (at least 1), x23 DEVICE_ADDRESS. HVC changes
- * x0 to x3.
+ * x0 to x3. With --spread, x25 is N - 1, x26 the random number, x27 its factor.
  */
-__asm__(".pushsection .rodata\n"
-	"	.balign 4\n"
-	"guest_begin:\n"
+__asm__(".macro spread_out\n"
+	"	mul x26, x26, x27\n"
+	"	lsr x28, x26, #40\n"
+	"	and x28, x28, x25\n"
+	"	cbz x28, 9f\n"
+	"8:	subs x28, x28, #1\n"
+	"	b.ne 8b\n"
+	"9:\n"
+	".endm\n"
+	".macro guest spreads\n"
 	"1:	mov x24, x19\n"
 	"	cbz x24, 3f\n"
 	"2:	nop\n"
@@ -43,12 +53,18 @@ __asm__(".pushsection .rodata\n"
 	"	b.ne 2b\n"
 	"3:	mov x24, x20\n"
 	"4:	cbz x24, 5f\n"
+	"	.if \\spreads\n"
+	"	spread_out\n"
+	"	.endif\n"
 	"	mov w0, #0x84000000\n"
 	"	hvc #0\n"
 	"	sub x24, x24, #1\n"
 	"	b 4b\n"
 	"5:	mov x24, x21\n"
 	"6:	cbz x24, 7f\n"
+	"	.if \\spreads\n"
+	"	spread_out\n"
+	"	.endif\n"
 	"	ldr w0, [x23]\n"
 	"	sub x24, x24, #1\n"
 	"	b 6b\n"
@@ -56,8 +72,27 @@ __asm__(".pushsection .rodata\n"
 	"	b.ne 1b\n"
 	"	str w0, [x23, #8]\n"
 	"	b .\n"
+	".endm\n"
+	".pushsection .rodata\n"
+	"	.balign 4\n"
+	"guest_begin:\n"
+	"	guest 0\n"
 	"guest_end:\n"
+	"spread_guest_begin:\n"
+	"	guest 1\n"
+	"spread_guest_end:\n"
 	"	.popsection\n");
+
+#define ADDRESS_OF(symbol)                                                                         \
+	({                                                                                         \
+		const char *address_;                                                              \
+		__asm__("adrp %0, " symbol "\n"                                                    \
+			"add %0, %0, :lo12:" symbol                                                \
+			: "=r"(address_));                                                         \
+		address_;                                                                          \
+	})
+#define SEED 0x9e3779b97f4a7c15
+#define FACTOR 0x5851f42d4c957f2d
 
 enum part { PART_LOOPS, PART_HVC, PART_MMIO, PART_ROUNDS, PARTS };
 
@@ -79,19 +114,27 @@ static void *map_memory(size_t size, int fd)
 }
 
 /* Puts the guest's code at the begin of its memory. */
-static void copy_guest(char *memory)
+static void copy_guest(char *memory, bool spreads)
 {
-	const char *begin, *end;
+	const char *begin = spreads ? ADDRESS_OF("spread_guest_begin") : ADDRESS_OF("guest_begin");
+	const char *end = spreads ? ADDRESS_OF("spread_guest_end") : ADDRESS_OF("guest_end");
 
-	__asm__("adrp %0, guest_begin\n"
-		"add %0, %0, :lo12:guest_begin\n"
-		"adrp %1, guest_end\n"
-		"add %1, %1, :lo12:guest_end\n"
-		: "=&r"(begin), "=&r"(end));
 	memcpy(memory, begin, (size_t)(end - begin));
 }
 
-static int make_vm(int kvm, unsigned long type, struct kvm_run **run)
+/* Loops of that many exits in the guest that spreads them. */
+static uint64_t spread_loops(uint64_t exits, uint64_t spread)
+{
+	uint64_t random = SEED, sum = 0;
+
+	for (uint64_t i = 0; spread && i < exits; i++) {
+		random *= FACTOR;
+		sum += random >> 40 & (spread - 1);
+	}
+	return sum;
+}
+
+static int make_vm(int kvm, unsigned long type, bool spreads, struct kvm_run **run)
 {
 	int vm = ioctl(kvm, KVM_CREATE_VM, type);
 	char *memory = map_memory(MEMORY_SIZE, -1);
@@ -100,7 +143,7 @@ static int make_vm(int kvm, unsigned long type, struct kvm_run **run)
 						     .userspace_addr = (uintptr_t)memory};
 	struct kvm_vcpu_init model = {0};
 
-	copy_guest(memory);
+	copy_guest(memory, spreads);
 	if (vm < 0 || ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region) ||
 	    ioctl(vm, KVM_ARM_PREFERRED_TARGET, &model))
 		fail("making a VM");
@@ -124,11 +167,15 @@ static void set_register(int vcpu, size_t place, uint64_t value)
 		fail("setting registers");
 }
 
-static void set_registers(int vcpu, const uint64_t counts[PARTS])
+static void set_registers(int vcpu, const uint64_t counts[PARTS], uint64_t spread)
 {
+	const uint64_t random[] = {spread - 1, SEED, FACTOR};
+
 	for (size_t i = 0; i < PARTS; i++)
 		set_register(vcpu, offsetof(struct kvm_regs, regs.regs[19 + i]), counts[i]);
 	set_register(vcpu, offsetof(struct kvm_regs, regs.regs[19 + PARTS]), DEVICE_ADDRESS);
+	for (size_t i = 0; i < 3; i++)
+		set_register(vcpu, offsetof(struct kvm_regs, regs.regs[25 + i]), random[i]);
 	set_register(vcpu, offsetof(struct kvm_regs, regs.pc), MEMORY_ADDRESS);
 }
 
@@ -154,6 +201,7 @@ int main(int argc, char **argv)
 	uint64_t counts[PARTS] = {[PART_ROUNDS] = 1};
 	double wait = 0;
 	unsigned long type = 0;
+	uint64_t spread = 0;
 	struct kvm_run *run;
 
 	work_init("tinyvm");
@@ -164,6 +212,8 @@ int main(int argc, char **argv)
 			part++;
 		if (part < PARTS)
 			counts[part] = (uint64_t)value;
+		else if (!strcmp(argv[i], "--spread"))
+			spread = (uint64_t)value;
 		else if (!strcmp(argv[i], "--wait"))
 			wait = value;
 		else if (!strcmp(argv[i], "--protected"))
@@ -173,18 +223,22 @@ int main(int argc, char **argv)
 	}
 	if (!counts[PART_ROUNDS])
 		work_usage("'--rounds' needs at least 1");
+	if (spread & (spread - 1))
+		work_usage("'--spread' needs a power of two");
 	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 	if (kvm < 0)
 		fail("/dev/kvm");
-	int vcpu = make_vm(kvm, type, &run);
-	set_registers(vcpu, counts);
+	int vcpu = make_vm(kvm, type, spread, &run);
+	set_registers(vcpu, counts, spread);
 	work_sleep(wait);
 	uint64_t start = work_now(), reads = run_guest(vcpu, run), ns = work_now() - start;
 	work_sleep(wait);
-	printf("tinyvm: loops=%llu hvc=%llu mmio=%llu run_s=%.9f\n",
+	uint64_t exits = (counts[PART_HVC] + counts[PART_MMIO]) * counts[PART_ROUNDS];
+	printf("tinyvm: loops=%llu hvc=%llu mmio=%llu spread=%llu run_s=%.9f\n",
 	       (unsigned long long)(counts[PART_LOOPS] * counts[PART_ROUNDS]),
 	       (unsigned long long)(counts[PART_HVC] * counts[PART_ROUNDS]),
-	       (unsigned long long)reads, (double)ns / 1e9);
+	       (unsigned long long)reads, (unsigned long long)spread_loops(exits, spread),
+	       (double)ns / 1e9);
 	work_summary();
 	return 0;
 }

@@ -253,8 +253,8 @@ static void account_source_set_svm_data(void *context, bool is_known)
 	struct account_bpf__rodata *constants = source->programs->rodata;
 
 	constants->has_svm_data = is_known;
-	constants->counts_hits =
-	    is_known && !constants->emit_states && !constants->notifies_freplace;
+	constants->counts_hits = (is_known || vp_host_vendor() == VP_VENDOR_ARM) &&
+				 !constants->emit_states && !constants->notifies_freplace;
 }
 
 static void account_source_close(void *context)
