@@ -353,10 +353,11 @@ def mode(run, claims):
 
 
 # Counts of a guest kernel, read from its memory, against its /proc.
-COUNTS = HOST.rstrip() + """ kernel=trixie
-guest g1 vcpus=1 memory=256 truth=no kernel=trixie
-command vperf stat -e guest:context-switches,guest:page-faults,time -I 100 --no-agent --vm g1 -o /out/counts -- \
-sh -c "sleep 1; lab-guest run g1 sh -c 'grep -h -e ctxt -e pgfault /proc/stat /proc/vmstat; pingpong --rounds 3000; grep -h -e ctxt -e pgfault /proc/stat /proc/vmstat'"
+BOOKS = "grep -h -e ctxt -e processes -e pgfault /proc/stat /proc/vmstat"
+COUNTS = HOST.rstrip() + f""" kernel={{suite}}
+guest g1 vcpus=1 memory=256 truth=no kernel={{suite}}
+command vperf stat -e guest:context-switches,guest:page-faults,guest:forks,time -I 100 --no-agent --vm g1 -o /out/counts -- \
+sh -c "sleep 1; lab-guest run g1 sh -c '{BOOKS}; pingpong --rounds 3000; forkstorm --count 50 --rate 100; {BOOKS}'"
 """.replace("\\\n", "")
 
 
@@ -365,13 +366,14 @@ def counts_of_guest(run, claims):
     books = {}
     for lines in test_counters.outputs(run, "g1").values():
         for line in lines:
-            if match := re.match(r"(ctxt|pgfault) (\d+)", line):
+            if match := re.match(r"(ctxt|processes|pgfault) (\d+)", line):
                 books.setdefault(match[1], []).append(int(match[2]))
-    for event, book, done in (("guest:context-switches", "ctxt", 6000), ("guest:page-faults", "pgfault", 20)):
+    # In the second before, the guest's kernel is found; that, the first grep's start and the last one's end have less than that together.
+    for event, book, done, besides in (("guest:context-switches", "ctxt", 6000, 400), ("guest:page-faults", "pgfault", 20, 400),
+                                       ("guest:forks", "processes", 52, 10)):
         before, after = books[book]
         counted = sum(row["events"][event]["counted"] for row in report["intervals"])
-        # In the second before, the guest's kernel is found; that, the first grep's start and the last one's end have less than 400 together.
-        claims.check(done <= after - before <= counted <= after - before + 400,
+        claims.check(done <= after - before <= counted <= after - before + besides,
                      f"{event}: the guest's own books say {after - before}, intervals {counted}")
 
 
@@ -464,7 +466,9 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, a guest that was suspended", SUSPENDED, suspended),
         ("64-bit Arm, names", NAMES.format(host="bookworm", guest=""), names_of_guests),
         ("64-bit Arm, names, host and guest trixie", NAMES.format(host="trixie", guest="kernel=trixie"), names_of_guests),
-        ("64-bit Arm, counts of a guest", COUNTS, counts_of_guest),
+        ("64-bit Arm, counts of a guest", COUNTS.format(suite="trixie"), counts_of_guest),
+        ("64-bit Arm, counts of a guest, bookworm", COUNTS.format(suite="bookworm"), counts_of_guest),
+        ("64-bit Arm, counts of a guest, sid", COUNTS.format(suite="sid"), counts_of_guest),
         ("64-bit Arm, a protected VM", PROTECTED, protected),
         ("64-bit Arm, names, nVHE", NAMES.format(host="bookworm append=kvm-arm.mode=nvhe", guest=""), names_of_guests),
         ("64-bit Arm, names, hVHE", NAMES.format(host=HVHE, guest=""), names_with_hvhe),

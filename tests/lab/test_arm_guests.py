@@ -153,7 +153,7 @@ def lives(run, claims):
     claims.check(work >= 0.9 * of_child, f"{work} of {of_child} samples of short processes are of their work, at least 90%")
     claims.check(work >= 0.95 * STORM * 20, f"{work} samples of 1 ms for {STORM} processes of 20 ms, at least 95%")
     samples = [json.loads(line) for line in vperf("export", "jsonl", "--vm", "g1", str(run.recording("lives"))).stdout.splitlines()]
-    pids = {sample["guest_pid"] for sample in samples if sample.get("function") == "storm_work"}
+    pids = {sample["pid"] for sample in samples if sample["type"] == "sample" and sample["frames"] and sample["frames"][-1]["function"] == "storm_work"}
     claims.check(len(pids) == STORM, f"they are of {len(pids)} processes, of {STORM}")
 
 

@@ -44,6 +44,8 @@ enum {
 	AT_TOP_PGT = 0x1000,
 	AT_BTF = 0x2000,
 	AT_KALLSYMS = 0x8000,
+	AT_FORK = 0x1f000, /* copy_process(), and the next function */
+	AT_AFTER_FORK = 0x1f080,
 	AT_END = 0x20000,
 	/* Offsets from a per-CPU base. */
 	PERCPU_CURRENT = 0x10,
@@ -317,6 +319,10 @@ static inline struct built_symbol built_symbol(const struct guest_builder *guest
 		snprintf(symbol.name, sizeof(symbol.name), i ? "early_%u" : "_stext", i);
 		return symbol;
 	}
+	if (guest->functions && i == BUILT_SYMBOLS - 2)
+		return (struct built_symbol){"copy_process", 't', false, AT_FORK};
+	if (guest->functions && i == BUILT_SYMBOLS - 1)
+		return (struct built_symbol){"after_fork", 't', false, AT_AFTER_FORK};
 	if (guest->functions) {
 		snprintf(symbol.name, sizeof(symbol.name), "filler_%u", i);
 		return symbol;

@@ -549,6 +549,102 @@ static void test_modules(void **state)
 	expect_modules(VP_PACK_NONE);
 }
 
+/* Instructions of A64, with x registers. */
+static uint32_t a64_adrp(unsigned to, uint32_t from, uint32_t address)
+{
+	uint32_t pages = (address >> 12) - (from >> 12);
+
+	return 0x90000000 | (pages & 3) << 29 | (pages >> 2 & 0x7ffff) << 5 | to;
+}
+
+static uint32_t a64_add(unsigned to, unsigned from, uint32_t amount)
+{
+	return 0x91000000 | amount << 10 | from << 5 | to;
+}
+
+static uint32_t a64_load(unsigned to, unsigned base, uint32_t offset)
+{
+	return 0xf9400000 | offset / 8 << 10 | base << 5 | to;
+}
+
+static uint32_t a64_store(unsigned from, unsigned base, uint32_t offset)
+{
+	return 0xf9000000 | offset / 8 << 10 | base << 5 | from;
+}
+
+enum { COUNTER = 0x1f800, CODE_WORDS = 9 };
+
+/* As in Debian's 6.1: two registers have the address of a struct, and one is restored in between.
+ */
+static void put_fork_code(uint32_t code[CODE_WORDS], uint32_t at)
+{
+	const uint32_t words_[CODE_WORDS] = {
+	    a64_load(1, 2, 16), /* of an unknown address */
+	    a64_adrp(0, at + 4, COUNTER),
+	    a64_add(0, 0, (COUNTER & 0xfff) - 56),
+	    a64_adrp(2, at + 12, COUNTER),
+	    a64_add(2, 2, (COUNTER & 0xfff) - 56),
+	    0xf9402be1, /* ldr x1, [sp, #80] */
+	    a64_load(0, 0, 56),
+	    a64_add(0, 0, 1),
+	    a64_store(0, 2, 56),
+	};
+
+	memcpy(code, words_, sizeof(words_));
+}
+
+static void expect_forks(const uint32_t code[CODE_WORDS], uint32_t at, uint64_t count,
+			 uint32_t expected)
+{
+	struct opened opened;
+
+	make_arm(12, 48, true);
+	memcpy(guest.image + at, code, CODE_WORDS * sizeof(*code));
+	put64(guest.image + COUNTER, count);
+	expect_no_error(open_arm(&opened));
+	assert_int_equal(opened.kernel.pack.symbol.total_forks.offset, expected);
+	close_arm(&opened);
+}
+
+/* The counter of forks is the variable that copy_process() increments by one, and no other. */
+static void test_forks(void **state)
+{
+	static const struct {
+		unsigned word;
+		uint32_t instruction;
+	} others[] = {
+	    {7, 0x91000800}, /* add x0, x0, #2 */
+	    {7, 0xd1000400}, /* sub x0, x0, #1 */
+	    {8, 0xf9002040}, /* str x0, [x2, #64] */
+	    {6, 0xb9403800}, /* ldr w0, [x0, #56] */
+	    {7, 0xd503201f}, /* nop */
+	    {4, 0x915f2042}, /* add x2, x2, #0x7c8, lsl #12 */
+	    {5, 0x94000010}, /* bl: x0 is another one after it */
+	    {5, 0xaa0303e2}, /* mov x2, x3 */
+	    {5, 0xa8c10be1}, /* ldp x1, x2, [sp], #16 */
+	    {8, 0xf9001c41}, /* str x1, [x2, #56] */
+	};
+	uint32_t code[CODE_WORDS];
+
+	put_fork_code(code, AT_FORK);
+	expect_forks(code, AT_FORK, 1234, COUNTER);
+	expect_forks(code, AT_FORK, 0, VP_PACK_NONE);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++) {
+		put_fork_code(code, AT_FORK);
+		code[others[i].word] = others[i].instruction;
+		expect_forks(code, AT_FORK, 1234, VP_PACK_NONE);
+	}
+	put_fork_code(code, AT_AFTER_FORK);
+	expect_forks(code, AT_AFTER_FORK, 1234, VP_PACK_NONE);
+	put_fork_code(code, AT_AFTER_FORK - 4);
+	expect_forks(code, AT_AFTER_FORK - 4, 1234, VP_PACK_NONE);
+	/* A variable outside of the image. */
+	put_fork_code(code, AT_FORK);
+	code[1] = a64_adrp(0, AT_FORK + 4, 0x70000000);
+	code[3] = a64_adrp(2, AT_FORK + 12, 0x70000000);
+	expect_forks(code, AT_FORK, 1234, VP_PACK_NONE);
+}
+
 /* A cached pack that was made before the first module was loaded is made anew. */
 static void test_modules_later(void **state)
 {
@@ -583,7 +679,8 @@ int main(void)
 	    cmocka_unit_test(test_kernel),         cmocka_unit_test(test_copy_of_first_task),
 	    cmocka_unit_test(test_cpus_by_table),  cmocka_unit_test(test_page_sizes),
 	    cmocka_unit_test(test_memmap),         cmocka_unit_test(test_nothing_to_find),
-	    cmocka_unit_test(test_modules),        cmocka_unit_test(test_modules_later),
+	    cmocka_unit_test(test_modules),        cmocka_unit_test(test_forks),
+	    cmocka_unit_test(test_modules_later),
 	};
 
 	vp_guest_memory_add(&memory, 0, 1ULL << 47, 0);

@@ -233,6 +233,8 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 		return vp_error_new("the kernel's symbol table is inconsistent");
 	if (pack->symbol.banner.offset == VP_PACK_NONE) /* no CONFIG_KALLSYMS_ALL */
 		vp_guest_places_find(pack, image);
+	if (kernel->view.memory->arch == VP_GUEST_ARM64)
+		vp_guest_places_find_forks(pack, image);
 	kernel->route = VP_PACK_READ;
 	read_banner(kernel);
 	if (!read_build_id(kernel, pack, &pack->build_id))

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "guestmem/kernel/arm_code.h"
+#include "guestmem/kernel/kallsyms.h"
 #include "guestmem/kernel/pack.h"
 #include "guestmem/memory/guest_view.h"
 #include "guestmem/memory/memory.h"
@@ -17,6 +19,7 @@ enum {
 	COMM = 16,
 	PAGE = 4096,
 	MODULE_NAME = 56,
+	LARGEST_FUNCTION = 16384,
 	MODULE_READS = 1 << 16, /* of list entries; a kernel's image has some hundred lists */
 };
 
@@ -263,4 +266,45 @@ void vp_guest_places_find_modules(struct vp_guest_kernel *kernel, const struct v
 		put_place(&pack->symbol.modules, at);
 		return;
 	}
+}
+
+/* Offsets in the image. */
+struct function {
+	const char *name;
+	uint64_t begin, end;
+};
+
+/* Symbols are in the order of their addresses, which are offsets here. */
+static bool find_function(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	struct function *function = context;
+
+	if (!function->begin && !strcmp(symbol->name, function->name)) {
+		function->begin = symbol->addr;
+		function->end = symbol->addr + LARGEST_FUNCTION;
+	} else if (function->begin && symbol->addr > function->begin) {
+		if (symbol->addr < function->end)
+			function->end = symbol->addr;
+		return false;
+	}
+	return true;
+}
+
+void vp_guest_places_find_forks(struct vp_kernel_pack *pack, const struct vp_buffer *image)
+{
+	struct function function = {.name = "copy_process"};
+	uint64_t at, forks;
+
+	if (!is_unknown(pack->symbol.total_forks) ||
+	    !vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, find_function,
+			      &function) ||
+	    function.begin >= function.end || function.end > image->size)
+		return;
+	if (!vp_arm_code_find_increment(image->bytes + function.begin,
+					function.end - function.begin, function.begin, &at) ||
+	    at % sizeof(forks) || at >= image->size || image->size - at < sizeof(forks))
+		return;
+	memcpy(&forks, image->bytes + at, sizeof(forks));
+	if (forks)
+		put_place(&pack->symbol.total_forks, at);
 }

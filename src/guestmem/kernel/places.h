@@ -16,5 +16,8 @@ void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_
 				const struct vp_guest_btf *btf);
 /* Sets the list of modules in the kernel's pack, unless known; an empty list is not found. */
 void vp_guest_places_find_modules(struct vp_guest_kernel *kernel, const struct vp_buffer *image);
+/* Sets the counter of forks in the pack of a kernel for 64-bit Arm, unless known: the variable that
+ * copy_process() increments. `image` starts at _text. */
+void vp_guest_places_find_forks(struct vp_kernel_pack *pack, const struct vp_buffer *image);
 
 #endif
