@@ -352,6 +352,38 @@ def mode(run, claims):
                  f"the guest executed {GUEST_NS / 1e6} ms, samples have {sampled / 1e6} ms, the account {states['guest'] / 1e6} ms")
 
 
+# The guest's share of the time by samples and by the account, at some 80,000 and some 20,000 exits per second. The exits come at
+# random times: otherwise samples hit the same instructions again and again.
+SHARE = HOST.rstrip() + """ kernel={host}
+command nice -n -15 vperf record --no-agent --no-guest-memory -o /out/often -- \
+tinyvm --hvc 2000 --mmio 1000 --rounds 300 --loops 4000000 --spread 512
+command nice -n -15 vperf record --no-agent --no-guest-memory -o /out/seldom -- \
+tinyvm --hvc 400 --mmio 100 --rounds 400 --loops 4000000 --spread 512
+""".replace("\\\n", "")
+
+
+def share_of_guest(run, claims):
+    for number, name, least, most in ((1, "often", 60000, 120000), (2, "seldom", 15000, 30000)):
+        did = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", run.command_output(number).split("\n")[0])}
+        exits, whole = did["hvc"] + did["mmio"], 1e9 * did["run_s"]
+        executed = 6 * did["loops"] + 2 * did["spread"]
+        rows = json.loads(vperf("report", "--view", "host", "--format", "json", str(run.recording(name))).stdout)["rows"]
+        sampled = sum(row["ns"] for row in rows if row["kind"] == "vm")
+        # Interrupts that come after the exit wait until this function unmasks them.
+        after = sum(row["ns"] for row in rows if row["kind"] == "kernel" and row["function"] == "kvm_arch_vcpu_ioctl_run")
+        states = json.loads(vperf("account", "--format", "json", str(run.recording(name))).stdout)["states"]
+        account = next(row["ns"] for row in states if row["state"] == "guest")
+        claims.note(f"{name}: {exits / did['run_s']:.0f} exits/s; ms: executed {executed / 1e6:.1f}, sampled {sampled / 1e6:.1f}, account "
+                    f"{account / 1e6:.1f}, after exits {after / 1e6:.1f}; per exit the account has {(account - sampled) / exits:.0f} ns more than samples")
+        claims.check(least < exits / did["run_s"] < most, f"{name}: {exits / did['run_s']:.0f} exits per second, {least} to {most} expected")
+        claims.check(executed < min(sampled, account), f"{name}: samples and account have more than the guest's own instructions")
+        claims.check(sampled <= account + whole / 100 and account <= sampled + after + whole / 100,
+                     f"{name}: the account has the time after exits, of which samples are the host's: {100 * sampled / whole:.2f} %, "
+                     f"{100 * account / whole:.2f} %, {100 * (sampled + after) / whole:.2f} %")
+        if name == "seldom":
+            claims.near(f"{name}: share of guest time by samples, %", 100 * sampled / whole, 100 * account / whole, 1)
+
+
 # Counts of a guest kernel, read from its memory, against its /proc.
 BOOKS = "grep -h -e ctxt -e processes -e pgfault /proc/stat /proc/vmstat"
 COUNTS = HOST.rstrip() + f""" kernel={{suite}}
@@ -466,6 +498,8 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, a guest that was suspended", SUSPENDED, suspended),
         ("64-bit Arm, names", NAMES.format(host="bookworm", guest=""), names_of_guests),
         ("64-bit Arm, names, host and guest trixie", NAMES.format(host="trixie", guest="kernel=trixie"), names_of_guests),
+        ("64-bit Arm, share of guest time", SHARE.format(host="bookworm"), share_of_guest),
+        ("64-bit Arm, share of guest time, host trixie", SHARE.format(host="trixie"), share_of_guest),
         ("64-bit Arm, counts of a guest", COUNTS.format(suite="trixie"), counts_of_guest),
         ("64-bit Arm, counts of a guest, bookworm", COUNTS.format(suite="bookworm"), counts_of_guest),
         ("64-bit Arm, counts of a guest, sid", COUNTS.format(suite="sid"), counts_of_guest),

@@ -79,6 +79,7 @@ static inline void built_page_cache(struct guest_builder *guest, uint64_t file, 
 
 	built_put64(guest, file + pack->at.file_mapping, mapping);
 	built_put64(guest, mapping + pack->at.mapping_host, inode);
+	built_put64(guest, inode + pack->at.inode_mapping, mapping);
 	built_put64(guest, mapping + pack->at.mapping_xa_head, head);
 	built_put64(guest, inode + pack->at.inode_size, size);
 }

@@ -320,6 +320,14 @@ static void test_big_file(void **state)
 			       "headers%20are%20not%20in%20the%20guest's%20page%20cache"));
 }
 
+static uint64_t inode_of(const struct opened *opened, uint64_t handle)
+{
+	struct vp_guest_file file;
+
+	assert_true(vp_guest_file_open(&opened->kernel, handle, &file));
+	return file.inode;
+}
+
 /* Names of a file whose build-id is another one by now would be wrong. */
 static void test_file_that_changed(void **state)
 {
@@ -334,17 +342,48 @@ static void test_file_that_changed(void **state)
 	uint64_t handle = built_file(&guest, built_dentry(&guest, root.dentry, "big"), root.mnt);
 	built_big_file(handle, (1U << BIG_PARTS) - 1);
 	open_kernel(&opened);
+	uint64_t inode = inode_of(&opened, handle);
 	vp_maps_writer_init(&writer, -1);
 	vp_guest_images_init(&images, &opened.kernel, &writer);
-	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", other, 0, handle});
+	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", other, 0, inode});
 	const char *text = vp_buffer_text(&writer.buffer);
 	assert_non_null(strstr(text, "i deadbeee /big\n"));
 	assert_null(strstr(text, "\ns "));
 	assert_non_null(strstr(text, "'/big':%20it%20changed%20since%20it%20was%20mapped"));
-	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", same, 0, handle});
+	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", same, 0, inode});
 	text = vp_buffer_text(&writer.buffer);
 	assert_non_null(strstr(text, "\ni deadbeef /big\ns 1010 10 far_function\n"));
 	vp_maps_writer_deinit(&writer);
+	close_guest(&opened);
+}
+
+/* The process has ended, and its struct file is another one's by now: names come from the inode. */
+static void test_file_of_ended_process(void **state)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	struct vp_buffer text = {0};
+	struct opened opened;
+	size_t processes;
+
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	uint64_t handle = built_file(&guest, built_dentry(&guest, root.dentry, "big"), root.mnt);
+	built_big_file(handle, (1U << BIG_PARTS) - 1);
+	uint64_t place = built_program(&guest, &root, 7, handle);
+	open_kernel(&opened);
+	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
+	close_guest(&opened);
+	built_put64(&guest, place + guest.pack.at.task_mm, 0);
+	memset(built_at(&guest, handle), 0xff, 256);
+	open_kernel(&opened);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	assert_non_null(
+	    strstr(vp_buffer_text(&text), "\ni deadbeef /big\ns 1010 10 far_function\n"));
+	vp_buffer_deinit(&text);
+	vp_guest_dump_free(dump);
 	close_guest(&opened);
 }
 
@@ -513,7 +552,7 @@ static void test_print(void **state)
 	open_kernel(&opened);
 	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
 	struct vp_guest_image image = {
-	    .path = "/bare", .print = vp_guest_file_print(&file), .file = handle};
+	    .path = "/bare", .print = vp_guest_file_print(&file), .inode = file.inode};
 	vp_maps_writer_init(&writer, -1);
 	vp_guest_images_init(&images, &opened.kernel, &writer);
 	vp_guest_images_write(&images, &image);
@@ -817,6 +856,7 @@ int main(void)
 	    cmocka_unit_test(test_stripped_file),
 	    cmocka_unit_test(test_print),
 	    cmocka_unit_test(test_file_that_changed),
+	    cmocka_unit_test(test_file_of_ended_process),
 	    cmocka_unit_test(test_files_without_notes),
 	    cmocka_unit_test(test_generated_code),
 	    cmocka_unit_test(test_generated_code_in_two_roots),

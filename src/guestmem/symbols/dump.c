@@ -48,7 +48,7 @@ struct mapping {
 struct image {
 	uint32_t path; /* index in paths */
 	struct vp_build_id build_id;
-	uint64_t file;  /* a struct file, as last seen */
+	uint64_t inode; /* as last seen; 0: unknown */
 	uint64_t print; /* without a build-id: hash of its first page; 0: unknown */
 	bool several;   /* `print` differed between mappings */
 };
@@ -133,7 +133,7 @@ static uint64_t dump_hash_of(const uint64_t *words, size_t count)
 
 /* Returns the index of the image with that path and build-id; adds it if new. */
 static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
-			  const struct vp_build_id *build_id, uint64_t file, uint64_t print)
+			  const struct vp_build_id *build_id, uint64_t inode, uint64_t print)
 {
 	uint64_t words[5] = {vp_intern_string(&dump->paths, path)};
 	bool inserted;
@@ -146,7 +146,7 @@ static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
 							   .build_id = *build_id,
 							   .print = print}));
 	struct image *kept = &dump->images.at[*image];
-	kept->file = file;
+	kept->inode = inode;
 	kept->several |= kept->print != print;
 	return *image;
 }
@@ -155,7 +155,7 @@ static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_
 {
 	struct vp_build_id build_id = {0};
 	struct vp_buffer path = {0};
-	struct vp_guest_file file;
+	struct vp_guest_file file = {0};
 	uint64_t print = 0;
 
 	if (!mapping->file) {
@@ -169,7 +169,7 @@ static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_
 	    !vp_guest_file_build_id(&file, &build_id))
 		print = vp_guest_file_print(&file);
 	uint32_t image =
-	    image_add(reading->dump, vp_buffer_text(&path), &build_id, mapping->file, print);
+	    image_add(reading->dump, vp_buffer_text(&path), &build_id, file.inode, print);
 	vp_buffer_deinit(&path);
 	return image;
 }
@@ -310,7 +310,7 @@ static void dump_write_images(const struct vp_guest_dump *dump,
 		struct vp_guest_image file = {.path = vp_intern_text(&dump->paths, image->path),
 					      .build_id = image->build_id,
 					      .print = image->several ? 0 : image->print,
-					      .file = image->file};
+					      .inode = image->inode};
 		if (file.path[0] != '/' || file.path[1] == '/')
 			continue;
 		if (symbols)

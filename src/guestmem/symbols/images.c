@@ -98,7 +98,7 @@ void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest
 	const char *problem;
 
 	vp_maps_write_image(images->writer, &image->build_id, image->path);
-	if (!image->file || !vp_guest_file_open(images->kernel, image->file, &file))
+	if (!image->inode || !vp_guest_file_open_inode(images->kernel, image->inode, &file))
 		images_report(images, image->path,
 			      "the guest kernel's page cache cannot be located");
 	else if ((problem = images_differs(&file, image)))

@@ -18,7 +18,8 @@ struct vp_guest_image {
 	const char *path;
 	struct vp_build_id build_id; /* at the time of the mapping */
 	uint64_t print;              /* without a build-id: vp_guest_file_print(); 0: unknown */
-	uint64_t file;               /* a struct file; 0: none */
+	uint64_t
+	    inode; /* a struct inode: it outlives the processes that map the file; 0: unknown */
 };
 
 /* Totals for all files of a guest. */
