@@ -132,7 +132,7 @@ def late_module(run, claims):
 STORM = 40
 LIVES = HOST + """ kernel={host}
 guest g1 vcpus=1 memory=256 truth=no {guest}
-command vperf record -e cpu-clock --no-agent -o /out/lives --vm g1 -- sh -c 'lab-guest run g1 jit --seconds 3; \
+command nice -n -15 vperf record -e cpu-clock --no-agent -o /out/lives --vm g1 -- sh -c 'lab-guest run g1 jit --seconds 3; \
 lab-guest run g1 shares fast=80 slow=20 --seconds 2; lab-guest run g1 calls --seconds 2; \
 lab-guest run g1 forkstorm --rate 20 --work-us 20000 --count {count}; lab-guest run g1 sleep 1'
 """.replace("\\\n", "")
@@ -151,7 +151,9 @@ def lives(run, claims):
     work = sum(by_function["storm_work"].values())
     # The child also starts and ends: the dynamic linker.
     claims.check(work >= 0.9 * of_child, f"{work} of {of_child} samples of short processes are of their work, at least 90%")
-    claims.check(work >= 0.95 * STORM * 20, f"{work} samples of 1 ms for {STORM} processes of 20 ms, at least 95%")
+    # The 20 ms are all of its CPU time.
+    of_all = of_child + sum(row["samples"] for row in report["rows"] if (row["kind"], row["process"]) == ("kernel", "storm_child"))
+    claims.near(f"samples of 1 ms, of {STORM} processes of 20 ms", of_all, STORM * 20, STORM)
     samples = [json.loads(line) for line in vperf("export", "jsonl", "--vm", "g1", str(run.recording("lives"))).stdout.splitlines()]
     pids = {sample["pid"] for sample in samples if sample["type"] == "sample" and sample["frames"] and sample["frames"][-1]["function"] == "storm_work"}
     claims.check(len(pids) == STORM, f"they are of {len(pids)} processes, of {STORM}")
