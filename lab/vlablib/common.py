@@ -14,6 +14,12 @@ REPO = LAB.parent
 START = time.monotonic()
 
 
+def commit():
+    """The commit of these sources; empty without git."""
+    done = subprocess.run(["git", "-C", str(REPO), "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
 class UsageError(Exception):
     """The user asked for something impossible: exit status 2."""
 

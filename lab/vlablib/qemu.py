@@ -1,5 +1,6 @@
 """The lab host as one QEMU process: under TCG, or under a KVM that nests."""
 
+import datetime
 import json
 import os
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from . import qemu_build, xen
 from .arch import ARCHES
-from .common import LabError, UsageError, need_program, prefer_session, priority
+from .common import LabError, UsageError, commit, need_program, prefer_session, priority
 
 # AMD Rome: a processor with core counters that Linux's event names and Xen's vPMU support.
 PMU_FAMILY = ",family=23,model=49,stepping=0"
@@ -205,10 +206,11 @@ class Qemu:
         return command + host.qemu.split()
 
     def _describe(self):
-        """Writes the emulator and its CPU model next to the plan: results name them."""
+        """Writes the emulator, its CPU model and the commit of the sources next to the plan: results name them."""
         program, model = self.described
         version = subprocess.run([*program, "--version"], capture_output=True, text=True, check=False).stdout.partition("\n")[0]
-        text = json.dumps({"emulator": version.replace("emulator version ", ""), "cpu": model, "accel": self.accel}) + "\n"
+        text = json.dumps({"emulator": version.replace("emulator version ", ""), "cpu": model, "accel": self.accel,
+                           "commit": commit(), "date": datetime.date.today().isoformat()}) + "\n"
         (self.lab.out / "vlab" / "machine.json").write_text(text, encoding="utf-8")
 
     def start(self):

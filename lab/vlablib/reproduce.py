@@ -11,7 +11,7 @@ from pathlib import Path
 from . import published, reproduce_counts, reproduce_cpi, reproduce_heap, reproduce_mysql, reproduce_profile, reproduce_report, reproduce_tables, reproduce_trace
 from . import reproduce_xen
 from .common import LabError
-from .reproduce_machine import machines_of
+from .reproduce_machine import machines_of, run_of
 from .reproduction import Reproduction, missing_parts, run_parts
 
 RESULT = "result.json"
@@ -129,7 +129,7 @@ def _one(name: str, out: Path, args: argparse.Namespace, read: bool) -> int:
     for line in changed:
         print(f"reproduce: {name}: another verdict than the one that was kept: {line}", file=sys.stderr)
     if args.keep:
-        reproduce_report.keep(name, rows, machine, text)
+        reproduce_report.keep(name, rows, run_of(out), machine, text)
     failed = any(row["holds"] is False for row in rows) and not args.full  # a kept verdict can be that one does not hold
     return int(failed or bool(changed))
 

@@ -1,7 +1,10 @@
 """The emulated machines of a reproduction, from what its lab runs left."""
 
+import datetime
 import json
 from pathlib import Path
+
+from .common import commit
 
 
 def _machine(lab: Path) -> str:
@@ -12,6 +15,18 @@ def _machine(lab: Path) -> str:
             f"{'Xen' if host['hypervisor'] == 'xen' else 'KVM'}, Linux {kernel}")
 
 
+def _labs_of(out: Path) -> list[Path]:
+    return [path.parent for path in out.rglob("vlab/machine.json") if (path.parent.parent / "result.json").exists()]
+
+
 def machines_of(out: Path) -> list[str]:
     """A line for each kind of machine in the lab runs below a directory."""
-    return sorted({_machine(path.parent) for path in out.rglob("vlab/machine.json") if (path.parent.parent / "result.json").exists()})
+    return sorted({_machine(lab) for lab in _labs_of(out)})
+
+
+def run_of(out: Path) -> tuple[str, str]:
+    """The last date of these lab runs, and the commits of their sources; today's without lab runs."""
+    runs = [json.loads((lab / "machine.json").read_text(encoding="utf-8")) for lab in _labs_of(out)]
+    if not runs:
+        return datetime.date.today().isoformat(), commit()
+    return max(run["date"] for run in runs), ", ".join(sorted({run["commit"] for run in runs}))

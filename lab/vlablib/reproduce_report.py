@@ -1,10 +1,8 @@
 """Results of lab/reproduce that are kept: as a part of docs/reproduce.md, and as a page with bars."""
 
-import datetime
 import html
 import json
 import re
-import subprocess
 import textwrap
 from collections import Counter
 from pathlib import Path
@@ -58,11 +56,11 @@ def changes(name: str, rows: list[dict]) -> list[str]:
     return [f"{what}: {verdict} before, {new.get(what, 'missing')} now" for what, verdict in old.items() if new.get(what) != verdict]
 
 
-def keep(name: str, rows: list[dict], machine: list[str], text: str = "") -> None:
-    """Puts a result in the place of the one that was kept."""
+def keep(name: str, rows: list[dict], run: tuple[str, str], machine: list[str], text: str = "") -> None:
+    """Puts a result in the place of the one that was kept; `run`: date and commit of the lab runs."""
     results = kept()
-    commit = subprocess.run(["git", "-C", str(REPO), "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    results[name] = {"date": datetime.date.today().isoformat(), "commit": commit, "machine": machine, "rows": rows} | ({"text": text} if text else {})
+    date, commit = run
+    results[name] = {"date": date, "commit": commit, "machine": machine, "rows": rows} | ({"text": text} if text else {})
     KEPT.write_text(json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -36,7 +36,7 @@ from vlablib import reproduce_trace as trace  # noqa: E402
 from vlablib import reproduce_xen as xen  # noqa: E402
 from vlablib.common import REPO, LabError  # noqa: E402
 from vlablib.reproduce import NAMES  # noqa: E402
-from vlablib.reproduce_machine import machines_of  # noqa: E402
+from vlablib.reproduce_machine import machines_of, run_of  # noqa: E402
 from vlablib.reproduction import Reproduction, Row  # noqa: E402
 from vperfbench import plan as plans  # noqa: E402
 
@@ -107,14 +107,14 @@ class Report(unittest.TestCase):
     def test_keep(self):
         with tempfile.TemporaryDirectory() as directory, mock.patch.object(report, "KEPT", pathlib.Path(directory) / "kept.json"):
             self.assertEqual(report.changes("profile-one", self.ROWS), [])
-            report.keep("profile-one", self.ROWS, ["m"])
+            report.keep("profile-one", self.ROWS, ("2026-11-27", "c0ffee"), ["m"])
             self.assertEqual(report.changes("profile-one", self.ROWS), [])
             new = [{**self.ROWS[0], "holds": False}, *self.ROWS[1:3]]
             self.assertEqual(report.changes("profile-one", new), ["share | of <b>, %: holds before, does not hold now",
                                                                   "order: does not hold before, missing now"])
-            report.keep("profile-one", new, ["m"], "tree")
+            report.keep("profile-one", new, ("2026-11-28", "c0ffee"), ["m"], "tree")
             kept = report.kept()["profile-one"]
-            self.assertEqual((kept["rows"][0]["holds"], kept["machine"], kept["text"]), (False, ["m"], "tree"))
+            self.assertEqual((kept["rows"][0]["holds"], kept["date"], kept["commit"], kept["machine"], kept["text"]), (False, "2026-11-28", "c0ffee", ["m"], "tree"))
 
     def test_kept(self):
         """Each figure with a verdict has a bound, and no two of a result have one name, by which verdicts are compared."""
@@ -491,10 +491,13 @@ class Machine(unittest.TestCase):
                 lab = out / name / "lab/vlab"
                 lab.mkdir(parents=True)
                 (lab / "plan.json").write_text(json.dumps({"host": {"hypervisor": "xen", "icount": True, "pcpus": 1, "memory": memory}}))
-                (lab / "machine.json").write_text(json.dumps({"emulator": "QEMU 7.2.22", "cpu": "max", "accel": "tcg"}))
+                (lab / "machine.json").write_text(json.dumps({"emulator": "QEMU 7.2.22", "cpu": "max", "accel": "tcg", "date": f"2026-11-{20 + int(name, 16)}",
+                                                               "commit": "c0ffee" if name == "a" else "decade"}))
                 (lab.parent / "result.json").write_text('{"kernel": "6.1"}')
             self.assertEqual(machines_of(out), [f"QEMU 7.2.22 (tcg, a nanosecond for each instruction), 1 pCPU of model max, {memory} MiB, Xen, Linux 6.1"
                                                 for memory in (1024, 2048)])
+            # Date and commits are those of the runs, not of the day on which results are read.
+            self.assertEqual(run_of(out), ("2026-11-32", "c0ffee, decade"))
 
 
 class Full(unittest.TestCase):
