@@ -379,7 +379,7 @@ static void test_quick_register(void **state)
 {
 	static struct copy empty;
 	struct vp_user_registers registers = {.known = (1U << VP_DWARF_X86_REGISTERS) - 1};
-	struct vp_cfi_row row = {.cfa = {.kind = VP_CFI_IS},
+	struct vp_cfi_row row = {.cfa = {.kind = VP_CFI_IS, .value = 16},
 				 .cfa_register = 10,
 				 .return_register = VP_DWARF_RIP,
 				 .of[VP_DWARF_RIP] = {.kind = VP_CFI_AT, .value = -8}};
@@ -394,13 +394,12 @@ static void test_quick_register(void **state)
 	(void)state;
 	registers.value[VP_DWARF_RIP] = 0x1000;
 	registers.value[VP_DWARF_RSP] = 0x2000;
-	registers.value[10] = 0x2010;
+	registers.value[10] = 0x2000;
 	empty.from = 0x2000;
 	empty.size = 64; /* the return address is 0 */
 	vp_quick_rows_put(&quick_rows, VERSION, 0x1000, &row);
 	assert_false(vp_quick_chain_make(&quick_rows, VERSION, &program, &registers, &found));
 	row.cfa_register = VP_DWARF_RSP;
-	row.cfa.value = 16;
 	vp_quick_rows_put(&quick_rows, VERSION, 0x1000, &row);
 	assert_true(vp_quick_chain_make(&quick_rows, VERSION, &program, &registers, &found));
 	assert_int_equal(found.count, 1);
