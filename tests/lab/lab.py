@@ -137,6 +137,14 @@ class Run:
         facts = self.facts(recording)
         return (int(facts["end"]) - int(facts["start"])) / 1e9
 
+    def settled(self, recording, process, seconds):
+        """Report options for the time from `seconds` after the first sample of the guest process: it may start long after the recording."""
+        printed = vperf("report", str(self.recording(recording)), "--view", "guest", "--comm", process, "--no-host-files", "--format", "jsonl").stdout
+        times = [record["time_ns"] for record in map(json.loads, printed.splitlines()) if record["type"] == "sample"]
+        if not times:
+            raise RuntimeError(f"{recording}: no samples of {process}")
+        return "--time", f"{min(times) / 1e9 + seconds:.9f},"
+
     def lab_failure(self):
         """The line that reports that the lab died or that a guest in it hangs, or None."""
         failure = LAB_FAILURES.search(self.messages)

@@ -83,9 +83,10 @@ NATIVE = "-Dsun.reflect.inflationThreshold=2147483647 "
 # Recording → options. The first one finds the guest's kernel, too.
 STACKS = {"warm": NATIVE, "compiled": NATIVE, "first-compiler": f"{NATIVE}-XX:TieredStopAtLevel=1 ",
           "interpreted": f"{NATIVE}-XX:CompileCommand=quiet -XX:CompileCommand=exclude,Chains.* "}
-# Percent of the chains, from SETTLED on: before that, vperf looks for the process, and methods are compiled.
+# Percent of the chains, from SETTLED seconds after the process's first sample: before that, vperf looks for the Java VM, and methods are
+# compiled.
 LEAST_CHAINS = 95.0
-SETTLED = ("--time", "+6s,")
+SETTLED = 5
 # Percent of all samples of Java in user space: its other threads run, too.
 LEAST_OF_ALL = 90.0
 
@@ -202,7 +203,7 @@ def is_tree(frames):
 def stacks(run_, claims):
     for name in list(STACKS)[1:]:
         report = json.loads(vperf("report", str(run_.recording(name)), "--view", "guest", "--vm", "g1", "--format", "json", "--no-host-files",
-                                  *SETTLED).stdout)
+                                  *run_.settled(name, "java", SETTLED)).stdout)
         found = [stack for stack in report["stacks"] if stack["process"] == "java" and not any("_[k]" in frame for frame in stack["frames"])]
         known = [stack for stack in found if methods_of(stack["frames"])]
         right = sum(stack["samples"] for stack in known if is_tree(stack["frames"]))

@@ -19,11 +19,11 @@ SUITES = {"bookworm": (18, (*COMMON, "libnode108", "libuv1", "libc-ares2", "libi
           "trixie": (20, (*COMMON, "libnode115", "node-minimatch", "libuv1t64", "libcares2", "libicu76", "libssl3t64", "libzstd1"))}
 # Percent of the time in the two functions that spin.
 SHARES = {"often": 80, "seldom": 20}
-# Percent of the samples, and of the chains, from SETTLED on: before that, vperf looks for the process, and in the first recording for the
-# kernel, too.
+# Percent of the samples, and of the chains, from SETTLED seconds after the process's first sample: before that, vperf looks for V8, and in
+# the first recording for the kernel, too.
 LEAST_NAMED = 95.0
 LEAST_CHAINS = 95.0
-SETTLED = ("--time", "+6s,")
+SETTLED = 5
 # Percent of all samples: the start of Node.js itself is in C++.
 LEAST_NAMED_OF_ALL = 70.0
 # The process ends some time after its work: memory beyond the copy of a stack is read later. Functions are too large to be inlined by V8's
@@ -96,7 +96,7 @@ def check_names(run_, claims, name):
     _, total, named = named_of(run_.report("guest", "--vm", "g1", "--no-host-files", recording=name))
     claims.check(100 * named >= LEAST_NAMED_OF_ALL * total,
                  f"{name}: {100 * named / max(total, 1):.2f} % of all {total} samples of node are of a JavaScript function, at least {LEAST_NAMED_OF_ALL}")
-    report = run_.report("guest", "--vm", "g1", "--no-host-files", *SETTLED, recording=name)
+    report = run_.report("guest", "--vm", "g1", "--no-host-files", *run_.settled(name, "node", SETTLED), recording=name)
     rows, total, named = named_of(report)
     claims.check(total > 2000 and 100 * named >= LEAST_NAMED * total,
                  f"{name}: {100 * named / max(total, 1):.2f} % of {total} samples of node are of a JavaScript function, at least {LEAST_NAMED}: "
@@ -121,7 +121,7 @@ def is_tree(frames, burning):
 def check_chains(run_, claims, name):
     """Chains by tables, to the entry point, are those of the known tree."""
     report = json.loads(vperf("report", str(run_.recording(name)), "--view", "guest", "--vm", "g1", "--format", "json", "--no-host-files",
-                              *SETTLED).stdout)
+                              *run_.settled(name, "node", SETTLED)).stdout)
     stacks = [stack for stack in report["stacks"] if stack["process"] == "node" and not any("_[k]" in frame for frame in stack["frames"])]
     whole = [stack for stack in stacks if stack["frames"][0].startswith("node:0x") or stack["frames"][0] == "_start"]
     total, unwound = (sum(stack["samples"] for stack in of) for of in (stacks, whole))

@@ -23,11 +23,11 @@ LOADERS = {"amd64": "/new/usr/lib64/ld-linux-x86-64.so.2", "arm64": "/new/usr/li
 LIBRARIES = {"amd64": "usr/lib/x86_64-linux-gnu", "arm64": "usr/lib/aarch64-linux-gnu"}
 # Percent of the time in the two functions that spin.
 SHARES = {"often": 80, "seldom": 20}
-# Percent of the samples, and of the chains, from SETTLED on: before that, vperf looks for the process, and in the first recording for the
-# kernel, too.
+# Percent of the samples, and of the chains, from SETTLED seconds after the process's first sample: before that, vperf looks for the
+# interpreter, and in the first recording for the kernel, too.
 LEAST_NAMED = 95.0
 LEAST_CHAINS = 95.0
-SETTLED = ("--time", "+4s,")
+SETTLED = 3
 # Percent of all samples.
 LEAST_NAMED_OF_ALL = 80.0
 # Modules of the standard library that the interpreter itself imports.
@@ -133,7 +133,7 @@ def check_names(run_, claims, comm, name):
     _, total, named = named_of(run_.report("guest", "--vm", "g1", "--no-host-files", recording=name), comm)
     claims.check(100 * named >= LEAST_NAMED_OF_ALL * total,
                  f"{name}: {100 * named / max(total, 1):.2f} % of all {total} samples of {comm} are of a Python function, at least {LEAST_NAMED_OF_ALL}")
-    report = run_.report("guest", "--vm", "g1", "--no-host-files", *SETTLED, recording=name)
+    report = run_.report("guest", "--vm", "g1", "--no-host-files", *run_.settled(name, comm, SETTLED), recording=name)
     rows, total, named = named_of(report, comm)
     claims.check(total > 2000 and 100 * named >= LEAST_NAMED * total,
                  f"{name}: {100 * named / max(total, 1):.2f} % of {total} samples of {comm} are of a Python function, at least {LEAST_NAMED}: "
@@ -165,7 +165,7 @@ def is_tree(frames, how, burning):
 
 def check_chains(run_, claims, comm, name, how):
     report = json.loads(vperf("report", str(run_.recording(name)), "--view", "guest", "--vm", "g1", "--format", "json", "--no-host-files",
-                              *SETTLED).stdout)
+                              *run_.settled(name, comm, SETTLED)).stdout)
     stacks = [stack for stack in report["stacks"] if stack["process"] == comm and not any("_[k]" in frame for frame in stack["frames"])]
     claims.note(f"{name}: {report['walks']['guest_user']}")
     total = sum(stack["samples"] for stack in stacks)
