@@ -25,10 +25,9 @@ SYSTEMS = {
 OLD_HOST = "the host's own part of steal is smaller: 0 to 4% here, 2.5 to 7.5% there"
 NO_HPC = "HPCToolkit is not in Debian, and 429.mcf of SPEC is not available; four programs of Debian stand in"
 NO_SPEC = "SPEC CPU2006 is not available; gzip, OpenSSL, sqlite3 and libquantum stand in"
-NOT_RUN = "not run yet"
 LAB_PENALTIES = "by the lab's PMU, whose misses have penalties of their own, and programs of the lab for the published ones"
-KVM_ONLY = ("on KVM only; of trace-xen one of nine lab runs is done: not dom0, and domUs with a disk hang or are not created in time where "
-            "instructions are counted")
+NO_GUESTS = ("of trace-xen two of nine lab runs are done, the machine and dom0, once each: domUs with a disk hang or are not created in time "
+             "where instructions are counted")
 
 ENTRIES = [
     Published("A 3", "native, libquantum", REPRODUCED, ("profile-native", "profile-shor")),
@@ -55,13 +54,13 @@ ENTRIES = [
     Published("C table 6", "correlation and error of the models", DIFFERS, ("cpi-pmu", "cpi-tree", "cpi-merged"), LAB_PENALTIES),
     Published("C figures 2, 3", "-", NOT_POSSIBLE, (), "their numbers are not at hand"),
     Published("C figures 4, 5", "model trees of the merged sets", DIFFERS, ("cpi-pmu", "cpi-merged"), LAB_PENALTIES),
-    Published("D tables 1, 3 to 6", "compile, tar, bzip2, dbench by tracer", OPEN, ("trace-xen", "trace-overhead"), KVM_ONLY),
+    Published("D tables 1, 3 to 6", "compile, tar, bzip2, dbench by tracer", OPEN, ("trace-xen", "trace-overhead"), NO_GUESTS),
     Published("D table 2", "appending to a file made compile faster", NOT_POSSIBLE, (), "a side effect of a disk's scheduler: the lab has no such disk"),
     Published("D table 7", "SPECviewperf", NOT_POSSIBLE, (), "the lab has no graphics"),
-    Published("D tables 8 to 11", "LMbench", OPEN, ("trace-xen", "trace-overhead"), KVM_ONLY),
+    Published("D tables 8 to 11", "LMbench", OPEN, ("trace-xen", "trace-overhead"), NO_GUESTS),
     Published("D table 12", "-", NOT_POSSIBLE, (), "its numbers are not at hand"),
-    Published("D table 13", "the hypervisor traced, and bytes", DIFFERS, ("trace-sizes", "trace-sizes-kvm"),
-              "vperf's states are three times xentrace's records; elapsed times on Xen are " + NOT_RUN),
+    Published("D table 13", "the hypervisor traced, and bytes", DIFFERS, ("trace-xen", "trace-sizes", "trace-sizes-kvm"),
+              "vperf's states are three times xentrace's records; elapsed times in dom0, of one run"),
     Published("D tables 14, 15", "four tasks in one VM against one in each of four", DIFFERS, ("trace-tasks",),
               "on KVM; the emulated host has no caches and no disk, and one VM for all is no slower"),
     Published("D figures 5 to 11", "-", NOT_POSSIBLE, (), "their numbers are not at hand")]
