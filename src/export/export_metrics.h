@@ -36,8 +36,8 @@ struct vp_metrics_store {
 
 /* Metrics about vperf itself. */
 struct vp_metrics_self {
-	uint64_t cpu_ns;                      /* CPU time of vperf and its terminated children */
-	uint64_t memory;                      /* resident set, bytes */
+	uint64_t cpu_ns;                      /* from vp_process_cost_update() */
+	uint64_t memory;                      /* likewise */
 	uint64_t realtime_ns;                 /* of this update */
 	uint64_t accounted_ns;                /* end of the last interval; 0: none */
 	const struct vp_metrics_store *store; /* or NULL */

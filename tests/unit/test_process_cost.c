@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* CPU time of processes with children, as that of a recorder with its guest readers. */
+/* The cost of a process with children that have children, as vperfd with recorders and their guest
+ * readers. */
 #include "unit.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
-#include "daemon/process_cost.h"
+#include "export/process_cost.h"
 
 #define MS 1000000ULL
+#define MIB (1ULL << 20)
 
-enum { WORK_MS = 200, TICK_MS = 10 };
+enum { WORK_MS = 200, TICK_MS = 10, BLOCK = 64 << 20 };
+
+struct pipes {
+	int said[2], told[2];
+};
 
 static void work(void)
 {
@@ -24,78 +32,159 @@ static void work(void)
 	while (used.tv_sec == 0 && used.tv_nsec < WORK_MS * 1000000L);
 }
 
-/* A process whose child works, then says so and either ends, and is reaped, or waits. */
-static void be_parent(int said, bool ends)
+static void say(const struct pipes *pipes)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)!vp_write(pipes->said[1], "x", 1);
+}
+
+static void await(int from)
+{
+	char byte;
+
+	(void)!vp_read(from, &byte, 1);
+}
+
+static void wait_for_end(void)
+{
+	for (;;)
+		pause();
+}
+
+/* A process whose child works, then says so and either ends, and is reaped, or waits. */
+static void be_parent_of_worker(const struct pipes *pipes, bool ends)
+{
 	pid_t child = fork();
+
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		work();
 		if (ends)
 			_exit(0);
-		(void)!vp_write(said, "x", 1);
-		for (;;)
-			pause();
+		say(pipes);
+		wait_for_end();
 	}
 	if (ends) {
 		vp_waitpid(child, NULL, 0);
-		(void)!vp_write(said, "x", 1);
+		say(pipes);
 	}
-	for (;;)
-		pause();
 }
 
-static void expect_work(bool ends)
+static void be_parent_of_living(const struct pipes *pipes)
+{
+	be_parent_of_worker(pipes, false);
+}
+
+static void be_parent_of_ended(const struct pipes *pipes)
+{
+	be_parent_of_worker(pipes, true);
+}
+
+/* A process that writes to a block of memory; then a child has the block, too; then the child
+ * writes to it. */
+static void be_parent_of_copy(const struct pipes *pipes)
+{
+	char *block = malloc(BLOCK);
+
+	memset(block, 1, BLOCK);
+	say(pipes);
+	await(pipes->told[0]);
+	if (!fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		say(pipes);
+		await(pipes->told[0]);
+		memset(block, 2, BLOCK);
+		say(pipes);
+		wait_for_end();
+	}
+	wait_for_end();
+}
+
+static pid_t start(void (*be)(const struct pipes *pipes), struct pipes *pipes)
+{
+	assert_int_equal(pipe(pipes->said), 0);
+	assert_int_equal(pipe(pipes->told), 0);
+	pid_t process = fork();
+	if (!process) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		be(pipes);
+		wait_for_end();
+	}
+	return process;
+}
+
+static void end(pid_t process, const struct pipes *pipes)
+{
+	kill(process, SIGKILL);
+	vp_waitpid(process, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		close(pipes->said[i]);
+		close(pipes->told[i]);
+	}
+}
+
+static struct vp_process_cost read_cost(void)
 {
 	struct vp_process_cost cost = {0};
-	int said[2];
-	char byte;
 
-	assert_int_equal(pipe(said), 0);
-	pid_t parent = fork();
-	if (!parent)
-		be_parent(said[1], ends);
-	assert_int_equal(vp_read(said[0], &byte, 1), 1);
-	vp_process_cost_add(parent, &cost);
-	assert_in_range(cost.cpu_ns, (WORK_MS - TICK_MS) * MS, 2 * WORK_MS * MS);
+	vp_process_cost_update(&cost);
+	return cost;
+}
+
+static void expect_work(void (*be)(const struct pipes *pipes))
+{
+	uint64_t before = read_cost().cpu_ns;
+	struct pipes pipes;
+	pid_t parent = start(be, &pipes);
+
+	await(pipes.said[0]);
+	assert_in_range(read_cost().cpu_ns - before, (WORK_MS - TICK_MS) * MS, 2 * WORK_MS * MS);
+	end(parent, &pipes);
+}
+
+static void test_running_descendants_count(void **state)
+{
+	expect_work(be_parent_of_living);
+}
+
+static void test_descendants_that_ended_count(void **state)
+{
+	expect_work(be_parent_of_ended);
+}
+
+/* What a killed process had used of ticks is not known any more. */
+static void test_cpu_time_never_decreases(void **state)
+{
+	struct vp_process_cost cost = {.cpu_ns = 1000000 * MS};
+
+	vp_process_cost_update(&cost);
+	assert_int_equal(cost.cpu_ns, 1000000 * MS);
 	assert_true(cost.memory > 0);
-	kill(parent, SIGKILL);
-	vp_waitpid(parent, NULL, 0);
-	close(said[0]);
-	close(said[1]);
 }
 
-static void test_running_children_count(void **state)
+static void test_memory_of_descendants(void **state)
 {
-	expect_work(false);
-}
+	uint64_t before = read_cost().memory, memory[3];
+	struct pipes pipes;
+	pid_t parent = start(be_parent_of_copy, &pipes);
 
-static void test_children_that_ended_count(void **state)
-{
-	expect_work(true);
-}
-
-static void test_no_process(void **state)
-{
-	struct vp_process_cost cost = {0};
-	pid_t ended = fork();
-
-	if (!ended)
-		_exit(0);
-	vp_waitpid(ended, NULL, 0);
-	vp_process_cost_add(ended, &cost);
-	vp_process_cost_add(0, &cost);
-	assert_int_equal(cost.cpu_ns, 0);
-	assert_int_equal(cost.memory, 0);
+	for (int i = 0; i < 3; i++) {
+		await(pipes.said[0]);
+		memory[i] = read_cost().memory;
+		(void)!vp_write(pipes.told[1], "x", 1);
+	}
+	assert_in_range(memory[0] - before, BLOCK - MIB, BLOCK + 16 * MIB);
+	assert_in_range(memory[1] - before, BLOCK - MIB, BLOCK + 16 * MIB);
+	assert_in_range(memory[2] - before, 2 * BLOCK - MIB, 2 * BLOCK + 16 * MIB);
+	end(parent, &pipes);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_running_children_count),
-	    cmocka_unit_test(test_children_that_ended_count),
-	    cmocka_unit_test(test_no_process),
+	    cmocka_unit_test(test_running_descendants_count),
+	    cmocka_unit_test(test_descendants_that_ended_count),
+	    cmocka_unit_test(test_cpu_time_never_decreases),
+	    cmocka_unit_test(test_memory_of_descendants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,6 @@
 /* The documents that vperfd serves, and vperfd's own cost. */
 #include <poll.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -14,8 +13,8 @@
 #include "base/vec.h"
 #include "cmd/daemon/vperfd.h"
 #include "daemon/hour_page.h"
-#include "daemon/process_cost.h"
 #include "export/export_metrics.h"
+#include "export/process_cost.h"
 #include "serve/http_document.h"
 #include "serve/http_server.h"
 #include "serve/web_config.h"
@@ -82,40 +81,6 @@ struct vp_error *vperfd_serve_again(struct vperfd *daemon)
 	struct vp_error *error = vp_http_server_restart(daemon->server, &web);
 	vp_web_config_deinit(&web);
 	return error;
-}
-
-static uint64_t usage_ns(int who)
-{
-	struct rusage usage;
-
-	if (getrusage(who, &usage))
-		return 0;
-	return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * 1000000000 +
-	       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * 1000;
-}
-
-/* The cost of vperfd and its child processes, of CPU time also that of theirs. Ticks are rounded
- * down, so the sum must be kept from decreasing. */
-static struct vp_process_cost total_cost(struct vperfd *daemon)
-{
-	struct vp_process_cost own = {0},
-			       cost = {usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN), 0};
-
-	vp_process_cost_add(getpid(), &own);
-	cost.memory = own.memory;
-	vp_process_cost_add(daemon->rotation.open.process, &cost);
-	vp_process_cost_add(daemon->rotation.next.process, &cost);
-	vp_vec_each (&daemon->rotation.ending, recorder)
-		vp_process_cost_add(recorder->process, &cost);
-	vp_process_cost_add(daemon->flight.process, &cost);
-	vp_process_cost_add(daemon->samples.process, &cost);
-	vp_process_cost_add(daemon->snapshot.process, &cost);
-	vp_process_cost_add(daemon->pushes.process, &cost);
-	vp_process_cost_add(vp_http_server_process(daemon->server), &cost);
-	if (cost.cpu_ns > daemon->cpu_ns)
-		daemon->cpu_ns = cost.cpu_ns;
-	cost.cpu_ns = daemon->cpu_ns;
-	return cost;
 }
 
 static uint64_t count_recordings(const vp_history *history)
@@ -193,9 +158,9 @@ static struct vp_error *publish_metrics(struct vperfd *daemon, enum vp_metrics_f
 					       .spool_dropped = daemon->spool_dropped,
 					       .findings = findings.at,
 					       .n_findings = findings.count};
-	struct vp_process_cost cost = total_cost(daemon);
-	const struct vp_metrics_self self = {.cpu_ns = cost.cpu_ns,
-					     .memory = cost.memory,
+	vp_process_cost_update(&daemon->cost);
+	const struct vp_metrics_self self = {.cpu_ns = daemon->cost.cpu_ns,
+					     .memory = daemon->cost.memory,
 					     .realtime_ns = vp_clock_read().realtime,
 					     .accounted_ns = daemon->counters.realtime,
 					     .store = &store};

@@ -19,6 +19,7 @@
 #include "daemon/recent_hour.h"
 #include "daemon/rotation.h"
 #include "daemon/rules.h"
+#include "export/process_cost.h"
 #include "serve/http_server.h"
 #include "store/history.h"
 #include "store/retention.h"
@@ -62,7 +63,7 @@ struct vperfd {
 	uint64_t serve_at; /* its process is not started again before that time */
 	struct vp_push_queue pushes;
 	uint64_t spooled, spool_dropped;
-	uint64_t cpu_ns; /* of all processes, as published last */
+	struct vp_process_cost cost; /* as published last */
 };
 
 /* store_keeper.c: lists the store and enforces its limits. `now` is CLOCK_MONOTONIC. */

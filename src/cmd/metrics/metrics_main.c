@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "analyze/account/account.h"
@@ -22,6 +21,7 @@
 #include "collect/programs/account_source.h"
 #include "collect/programs/hypervisor.h"
 #include "export/export_metrics.h"
+#include "export/process_cost.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 #include "serve/http_document.h"
@@ -58,6 +58,7 @@ struct metrics {
 	vp_vms vms;
 	struct vp_account account; /* of the present interval */
 	struct vp_account_counters counters;
+	struct vp_process_cost cost;
 	uint64_t ended; /* CLOCK_MONOTONIC of the end of the latest interval, ns */
 	struct vp_http_server *server;
 };
@@ -82,34 +83,16 @@ static void cmd_metrics_take(void *context, struct vp_record_header *record)
 	vp_account_take(&metrics->account, record);
 }
 
-static uint64_t cpu_time_ns(int who)
-{
-	struct rusage usage;
-
-	if (getrusage(who, &usage))
-		return 0;
-	return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * 1000000000 +
-	       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * 1000;
-}
-
-static uint64_t resident_bytes(void)
-{
-	unsigned long size = 0, resident = 0;
-	VP_AUTO_FCLOSE FILE *file = fopen("/proc/self/statm", "re");
-
-	if (!file || fscanf(file, "%lu %lu", &size, &resident) != 2)
-		return 0;
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static void put_formats(const struct metrics *metrics, struct vp_buffer *texts)
+static void put_formats(struct metrics *metrics, struct vp_buffer *texts)
 {
 	struct vp_clock_reading clock = vp_clock_read();
-	const struct vp_metrics_self self = {
-	    .cpu_ns = cpu_time_ns(RUSAGE_SELF) + cpu_time_ns(RUSAGE_CHILDREN),
-	    .memory = resident_bytes(),
-	    .realtime_ns = clock.realtime,
-	    .accounted_ns = clock.realtime - (clock.monotonic - metrics->ended)};
+
+	vp_process_cost_update(&metrics->cost);
+	const struct vp_metrics_self self = {.cpu_ns = metrics->cost.cpu_ns,
+					     .memory = metrics->cost.memory,
+					     .realtime_ns = clock.realtime,
+					     .accounted_ns = clock.realtime -
+							     (clock.monotonic - metrics->ended)};
 
 	for (int format = 0; format < VP_METRICS_FORMATS; format++)
 		vp_export_metrics(&metrics->counters, &metrics->vms, &self, format, &texts[format]);
