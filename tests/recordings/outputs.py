@@ -65,6 +65,12 @@ def content(out):
     return out.read_bytes() if out.exists() else b""
 
 
+def data_of(command, output):
+    """The data of a page: its program is as esbuild of this machine writes it."""
+    page = re.search(rb'<script id="data".*?</script>', output, re.S) if command == "html" else None
+    return page[0] + b"\n" if page else output
+
+
 def run(vperf, words, directory):
     """Output, messages and exit status."""
     directory = pathlib.Path(directory)
@@ -75,7 +81,8 @@ def run(vperf, words, directory):
         written = ["-o", str(out)] if words[0] in ("html", "export") else []
         done = subprocess.run([vperf, *words, *options, *written, directory.name], cwd=directory.parent, env=ENVIRONMENT,
                               capture_output=True, check=False)
-        return (done.stdout + content(out) + done.stderr + f"exit status {done.returncode}\n".encode()).replace(scratch.encode(), b"SCRATCH")
+        messages = re.sub(rb" \([\d.]+ \w+\)$", b"", done.stderr, flags=re.M) if words[0] == "html" else done.stderr  # the page's size
+        return (done.stdout + data_of(words[0], content(out)) + messages + f"exit status {done.returncode}\n".encode()).replace(scratch.encode(), b"SCRATCH")
 
 
 def whole(vperf, directory):
@@ -99,11 +106,14 @@ def check(vperf, archive, write):
         with tarfile.open(archive) as files:
             files.extractall(scratch)
         outputs = whole(vperf, pathlib.Path(scratch) / archive.name.split(".")[0])
-    got = "".join(shown(words, output) for words, output in outputs.items())
+    if missing := [words for words, output in outputs.items() if b"was built without it" in output]:
+        print(f"this vperf was built without: {', '.join(missing)}")
+    got = "".join(shown(words, output) for words, output in outputs.items() if words not in missing)
     kept = archive.parent / f"{archive.name.split('.')[0]}.txt"
     if write:
         kept.write_text(got)
-    before = kept.read_text() if kept.exists() else ""
+    before = "".join(f"$ vperf {part}" for part in (kept.read_text() if kept.exists() else "").split("$ vperf ")[1:]
+                     if part.partition("\n")[0] not in missing)
     return "".join(difflib.unified_diff(before.splitlines(keepends=True), got.splitlines(keepends=True), "before", "now", n=1))
 
 
