@@ -222,6 +222,10 @@ class Check(unittest.TestCase):
         self.assertIn("0123456789", (self.root / "docs/evidence.md").read_text())
         self.call("--take", self.results("2026-02-02", "bbbbbbbbbb"))
         self.assertIn("bbbbbbbbbb | 7 held |", (self.root / "docs/evidence.md").read_text())
+        # The commit of a result is one of the history.
+        self.assertEqual(self.complaints(), ["docs/evidence/lab-tests.tsv: account: known exits: bbbbbbbbbb is not in this history: run it again, and --take its result"])
+        head = subprocess.run(["git", "-C", self.root, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        self.call("--take", self.results("2026-02-02", head))
         self.assertEqual(self.complaints(), [])
         with self.assertRaisesRegex(SystemExit, "not committed"):
             self.call("--take", self.results("2026-02-03", "cccccccccc-dirty"))
