@@ -282,8 +282,9 @@ static bool step_by_pointer(struct walk *walk)
 
 	if (!is_known(walk, arch->fp))
 		return fail(walk, VP_CHAIN_NO_TABLE);
+	/* Frame pointers end with 0. An interrupted function need not have one. */
 	if (!bp)
-		return fail(walk, VP_CHAIN_WHOLE);
+		return fail(walk, walk->exact ? VP_CHAIN_NO_TABLE : VP_CHAIN_WHOLE);
 	if (bp % WORD || bp < walk->now.value[arch->sp] || bp >= USER_END)
 		return fail(walk, VP_CHAIN_NO_TABLE);
 	if (!read_word(walk, bp, &next) || !read_word(walk, bp + WORD, &ip))

@@ -523,7 +523,10 @@ static void test_stripped_file(void **state)
 
 	assert_non_null(strstr(whole, "\ni - /bare\ns 1000 40 -\ns 1080 20 -\n"));
 	assert_null(strstr(whole, "function%20names%20of%20'/bare'"));
+	assert_null(strstr(whole, "section%20headers"));
 	assert_non_null(strstr(headless, "\ni - /bare\ns 1000 40 -\ns 1080 20 -\n"));
+	assert_non_null(
+	    strstr(headless, "may%20be%20missing%20in%20'/bare'%20(files:%201):%20section"));
 	assert_null(strstr(bare, "\ns "));
 	assert_non_null(strstr(bare, "only%20some%20function%20names%20of%20'/bare':%201%20of"
 				     "%201%20pages%20of%20its%20unwind%20tables"));

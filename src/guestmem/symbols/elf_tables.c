@@ -316,9 +316,13 @@ static const char *elf_tables_read_tables(struct reading *reading)
 		problem = put_segments(reading);
 	if (problem)
 		return problem;
-	if ((!has_sections || !read_sections(reading)) && !find_sections(reading))
-		return has_sections ? "its section headers are not in the guest's page cache"
-				    : "it has no section headers";
+	if (!has_sections || !read_sections(reading)) {
+		if (!find_sections(reading))
+			return has_sections
+				   ? "its section headers are not in the guest's page cache"
+				   : "it has no section headers";
+		reading->tables->no_sections = has_sections;
+	}
 	return put_sections(reading);
 }
 

@@ -2,6 +2,7 @@
 #include "guestmem/symbols/images.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -55,6 +56,13 @@ static struct vp_error *images_write_symbols(const struct vp_buffer *bytes, cons
 	return error;
 }
 
+/* Counts a file without its section headers: tables that are not loaded are not found. */
+static void images_count_headless(struct vp_guest_images *images, const char *path)
+{
+	if (!images->headless++)
+		snprintf(images->headless_path, sizeof(images->headless_path), "%s", path);
+}
+
 static void images_write_tables(struct vp_guest_images *images, const char *path,
 				const struct vp_guest_file *file)
 {
@@ -74,6 +82,8 @@ static void images_write_tables(struct vp_guest_images *images, const char *path
 			images_report_missing(images, path, &tables.functions, "unwind");
 		vp_error_free(error);
 	}
+	if (!tables.problem && tables.no_sections)
+		images_count_headless(images, path);
 	vp_elf_tables_deinit(&tables);
 }
 
@@ -154,6 +164,11 @@ static void write_vdso(const struct vp_guest_images *images)
 void vp_guest_images_finish(struct vp_guest_images *images)
 {
 	write_vdso(images);
+	if (images->headless)
+		vp_maps_write_note(images->writer,
+				   "function names may be missing in '%s' (files: %" PRIu64
+				   "): section headers are not in the guest's page cache",
+				   images->headless_path, images->headless);
 	if (images->missed)
 		vp_maps_write_note(images->writer,
 				   "function names of %" PRIu64

@@ -29,6 +29,8 @@ struct vp_guest_images {
 	uint64_t left;   /* remaining bytes of symbol tables to read */
 	uint64_t missed; /* files without symbols, and without a note */
 	unsigned reported;
+	uint64_t headless;       /* files whose section headers are missing … */
+	char headless_path[128]; /* … and the first one's path */
 	/* The vDSO as a process has it, for kernels without CONFIG_KALLSYMS_ALL; empty: unknown. */
 	struct vp_slice vdso;
 };
