@@ -70,12 +70,13 @@ OWN void catches() { try { guarded(sink | 1); } catch (unsigned x) { sink = sink
 #define catches()
 #endif
 
-int main()
+int main(int argc, char **argv)
 {
+    long seconds = argc > 1 ? atol(argv[1]) : 3;
     signal(SIGUSR1, on_signal);
     struct timespec now, start;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    while (clock_gettime(CLOCK_MONOTONIC, &now), now.tv_sec - start.tv_sec < 3) {
+    while (clock_gettime(CLOCK_MONOTONIC, &now), now.tv_sec - start.tv_sec < seconds) {
         tree_1(1);
         sorts();
         interrupted();
