@@ -494,8 +494,9 @@ static void build_stripped(char *bytes)
 	vp_buffer_deinit(&file.names);
 }
 
-/* The map text of a guest with that program, of which page `missing` is not resident. */
-static char *text_of_stripped(unsigned missing)
+/* The map text of a guest with that program, of which pages `missing` and `also` are not
+ * resident. */
+static char *text_without_pages(unsigned missing, unsigned also)
 {
 	static char bytes[STRIPPED_SIZE];
 	struct page_at pages[STRIPPED_SIZE >> 12];
@@ -506,11 +507,16 @@ static char *text_of_stripped(unsigned missing)
 	uint64_t handle = built_file(&guest, built_dentry(&guest, root.dentry, "bare"), root.mnt);
 	build_stripped(bytes);
 	for (unsigned i = 0; i < VP_ARRAY_SIZE(pages); i++)
-		if (i != missing)
+		if (i != missing && i != also)
 			pages[count++] =
 			    (struct page_at){i, built_page(&guest, bytes + 0x1000 * i, 0x1000)};
 	built_page_cache(&guest, handle, built_tree(&guest, pages, count), STRIPPED_SIZE);
 	return map_text(built_program(&guest, &root, 7, handle), 7, 0, 0);
+}
+
+static char *text_of_stripped(unsigned missing)
+{
+	return text_without_pages(missing, missing);
 }
 
 /* Neither names nor a build-id: functions are known by their extents. */
@@ -520,6 +526,7 @@ static void test_stripped_file(void **state)
 	VP_AUTO_FREE char *headless = text_of_stripped(STRIPPED_HEADERS >> 12);
 	VP_AUTO_FREE char *bare = text_of_stripped(MADE_UNWIND >> 12);
 	VP_AUTO_FREE char *nothing = text_of_stripped(0);
+	VP_AUTO_FREE char *tables = text_without_pages(STRIPPED_HEADERS >> 12, MADE_UNWIND >> 12);
 
 	assert_non_null(strstr(whole, "\ni - /bare\ns 1000 40 -\ns 1080 20 -\n"));
 	assert_null(strstr(whole, "function%20names%20of%20'/bare'"));
@@ -532,6 +539,8 @@ static void test_stripped_file(void **state)
 				     "%201%20pages%20of%20its%20unwind%20tables"));
 	assert_null(strstr(nothing, "\ns "));
 	assert_non_null(strstr(nothing, "its%20build-id%20is%20missing"));
+	assert_null(strstr(tables, "no%20symbol%20table"));
+	assert_non_null(strstr(tables, "section%20headers%20are%20not%20in%20the%20guest's"));
 }
 
 /* A file without a build-id that has another first page by now is another file. */

@@ -227,7 +227,9 @@ static const char *put_sections(struct reading *reading)
 	if (!problem)
 		keep_names(reading, copies);
 	if (!problem && !reading->tables->has_symbols && !reading->tables->has_functions)
-		problem = "it has no symbol table";
+		problem = reading->tables->no_sections
+			      ? "its section headers are not in the guest's page cache"
+			      : "it has no symbol table";
 	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
 		uint64_t copied = copies[i].sh_offset;
 		copies[i] = reading->sections[i];
