@@ -208,6 +208,8 @@ static void keep_names(struct reading *reading, Elf64_Shdr *copies)
 		reading->names_size = names.size;
 		keep_functions(reading, copies);
 		reading->names = NULL;
+	} else {
+		reading->tables->no_sections = true;
 	}
 	vp_buffer_deinit(&names);
 }

@@ -17,7 +17,7 @@ struct vp_elf_pages {
 struct vp_elf_tables {
 	struct vp_buffer bytes; /* a small ELF file: headers, symbols, names, function tables */
 	bool has_symtab, has_symbols, has_functions;
-	bool no_sections; /* section headers are missing: only what program headers find */
+	bool no_sections; /* section headers or names are missing: not all tables are found */
 	struct vp_elf_pages symbols;   /* symbol tables and symbol names */
 	struct vp_elf_pages functions; /* unwind tables, and other tables of functions */
 	char *problem;                 /* reason for missing pages, or NULL */
