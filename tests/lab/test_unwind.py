@@ -123,8 +123,8 @@ def run_unwind_on_arm(directory):
     return run_recordings("arm64", {"/bin/trees": work / "trees"}, (("trees", "trees"),), directory)
 
 
-def stacks_of(run, name, process):
-    report = json.loads(vperf("report", str(run.recording(name)), "--view", "guest", "--vm", "g1", "--format", "json", "--no-host-files").stdout)
+def stacks_of(run, name, process, *options):
+    report = json.loads(vperf("report", str(run.recording(name)), "--view", "guest", "--vm", "g1", "--format", "json", "--no-host-files", *options).stdout)
     return report, [stack for stack in report["stacks"] if stack["process"] == process]
 
 
@@ -153,9 +153,9 @@ def entry_of(program):
     return int(re.search(r"Entry point.*: +0x(\w+)", header)[1], 16)
 
 
-def check_openssl(run, claims):
+def check_openssl(run, claims, *options):
     """Its main() has no name: it is the frame after those of the C library, which is called by the entry point."""
-    report, stacks = stacks_of(run, "openssl", "openssl")
+    report, stacks = stacks_of(run, "openssl", "openssl", *options)
     claims.note(f"openssl: {report['walks']['guest_user']}")
     start = f"openssl:0x{entry_of(debian_programs.get(AMD64, ('openssl',)) / 'usr/bin/openssl'):x}"
     user = [stack for stack in stacks if not any("[k]" in frame or frame.startswith("entry_") for frame in stack["frames"])]
