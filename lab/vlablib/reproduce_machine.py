@@ -4,7 +4,7 @@ import datetime
 import json
 from pathlib import Path
 
-from .common import commit
+from .common import LabError, commit
 
 
 def _machine(lab: Path) -> str:
@@ -29,4 +29,6 @@ def run_of(out: Path) -> tuple[str, str]:
     runs = [json.loads((lab / "machine.json").read_text(encoding="utf-8")) for lab in _labs_of(out)]
     if not runs:
         return datetime.date.today().isoformat(), commit()
+    if not all("commit" in run for run in runs):
+        raise LabError(f"{out}: a lab run is older than the commits that results are kept with: run it again")
     return max(run["date"] for run in runs), ", ".join(sorted({run["commit"] for run in runs}))

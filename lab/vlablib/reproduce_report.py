@@ -91,7 +91,9 @@ def _result(name: str, entry: Reproduction, result: dict) -> list[str]:
         lines += textwrap.wrap(f"Machine: {machine}.", 100, break_long_words=False, break_on_hyphens=False)
     lines += ["", "| | published | ours | ratio | bound | verdict |", "|---|---|---|---|---|---|"]
     lines += [f"| {' | '.join(map(_cell, (*cells_of(row), mark(row))))} |" for row in result["rows"]]
-    return lines + (["", *(f"    {line}".rstrip() for line in result["text"].splitlines())] if result.get("text") else [])
+    text = [part for line in result.get("text", "").splitlines()
+            for part in textwrap.wrap(line, 100, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False)]
+    return lines + (["", *text] if text else [])
 
 
 def markdown(names: dict[str, Reproduction], results: dict[str, dict]) -> str:
