@@ -23,6 +23,7 @@ A scenario has one statement per line; '#' starts a comment:
 
   host     [arch=amd64|arm64] [vendor=amd|intel] [hypervisor=kvm|xen] [kernel=SUITE] [pcpus=N] [memory=MIB]
            [icount=yes|no] [pmu=yes|no|v2] [caches=KIB,KIB] [kaslr=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
+           [xen="XEN'S ARGUMENTS"] (with hypervisor=xen only)
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic|16k]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]
            [kill=S] [append="..."] [cpu=MODEL] [qemu="..."]

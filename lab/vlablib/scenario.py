@@ -34,6 +34,7 @@ class Host:
     cpu: str = ""
     accel: str = ""
     qemu: str = ""
+    xen: str = ""
 
 
 @dataclass
@@ -142,7 +143,7 @@ def _caches(text):
 
 HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor": _one_of(*HYPERVISORS), "kernel": _one_of(*SUITES), "pcpus": _count,
              "memory": _count, "icount": _yes_no, "pmu": _pmu, "caches": _caches, "kaslr": _yes_no, "append": str, "cpu": str,
-             "accel": _one_of("tcg", "kvm"), "qemu": str}
+             "accel": _one_of("tcg", "kvm"), "qemu": str, "xen": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
               "flavour": _one_of(*ALL_FLAVOURS), "agent": _yes_no, "truth": _yes_no,
               "kallsyms": _yes_no, "kvm": _yes_no, "autostart": _yes_no, "start": _seconds, "stop": _seconds,
@@ -266,6 +267,8 @@ def _check(scenario, path):
     xen = host.hypervisor == "xen"
     if xen and (host.arch, host.vendor, host.accel) not in (("amd64", "amd", ""), ("amd64", "amd", "tcg")):
         wrong("host", "hypervisor=xen needs arch=amd64, vendor=amd and the accelerator tcg")
+    if host.xen and not xen:
+        wrong("host", "xen= needs hypervisor=xen")
     for guest in scenario.guests:
         for key in KVM_ONLY if xen else XEN_ONLY:
             if getattr(guest, key):

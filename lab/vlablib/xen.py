@@ -27,4 +27,4 @@ def arguments(scenario):
     memory = host.memory - OVERHEAD - sum(g.memory + GUEST_OVERHEAD for g in scenario.guests)
     vpmu = " vpmu=1" if host.pmu else ""
     return (f"console=com1 com1=115200 loglvl=warning spec-ctrl=eager-fpu no-xsave dom0_mem={memory}M,max:{memory}M "
-            f"dom0_max_vcpus={host.pcpus} dom0_vcpus_pin{vpmu}")
+            f"dom0_max_vcpus={host.pcpus} dom0_vcpus_pin{vpmu} {host.xen}").strip()

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/file.h"
 
@@ -59,4 +60,19 @@ struct vp_error *vp_pcpus_present(uint32_t *ret)
 			*ret = (uint32_t)*pcpu + 1;
 	vp_vec_deinit(&present);
 	return error;
+}
+
+char *vp_pcpus_format(const struct vp_pcpus *pcpus)
+{
+	struct vp_buffer text = {0};
+
+	for (size_t i = 0, first = 0; i < pcpus->count; first = ++i) {
+		while (i + 1 < pcpus->count && pcpus->at[i + 1] == pcpus->at[i] + 1)
+			i++;
+		vp_buffer_printf(&text, i > first ? "%s%d-%d" : "%s%d", text.size ? "," : "",
+				 pcpus->at[first], pcpus->at[i]);
+	}
+	char *list = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return list;
 }

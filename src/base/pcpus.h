@@ -21,5 +21,7 @@ struct vp_error *vp_pcpus_present(uint32_t *ret) VP_MUST_CHECK;
 /* Parses a kernel CPU list such as "0-3,8"; `source` names it in the error. */
 struct vp_error *vp_pcpus_parse(const char *list, const char *source,
 				struct vp_pcpus *ret) VP_MUST_CHECK;
+/* Formats ascending numbers as such a list, to be freed. */
+char *vp_pcpus_format(const struct vp_pcpus *pcpus);
 
 #endif

@@ -57,7 +57,7 @@ static void tail_begin(struct vp_account_tail *tail, char *path)
 	VP_AUTO_ERROR struct vp_error *error = vp_recording_read(path, &about);
 	if (error)
 		return;
-	tail->pcpus = about.pcpus;
+	tail->pcpus = vp_recording_shared_pcpus(&about);
 	tail->grade = about.account_grade;
 	vp_recording_deinit(&about);
 }

@@ -18,6 +18,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/pcpus.h"
 #include "base/vec.h"
 #include "host/vcpu_numbers.h"
 #include "host/vm_owner.h"
@@ -154,6 +155,32 @@ static char *read_cgroup(uint32_t pid)
 	return ret;
 }
 
+static char *vm_scan_list_of(const cpu_set_t *set, size_t size)
+{
+	struct vp_pcpus pcpus = {0};
+
+	for (size_t cpu = 0; cpu < 8 * size; cpu++)
+		if (CPU_ISSET_S(cpu, size, set))
+			vp_vec_push(&pcpus, (int)cpu);
+	char *list = vp_pcpus_format(&pcpus);
+	vp_vec_deinit(&pcpus);
+	return list;
+}
+
+static void vm_scan_read_pcpus(struct vp_vm *vm)
+{
+	size_t size = CPU_ALLOC_SIZE(PCPUS_MAX);
+	cpu_set_t *set = vp_alloc(size);
+
+	vp_vec_each (&vm->vcpus, vcpu) {
+		if (!vcpu->tid || sched_getaffinity((pid_t)vcpu->tid, size, set))
+			continue;
+		free(vcpu->pcpus);
+		vcpu->pcpus = vm_scan_list_of(set, size);
+	}
+	free(set);
+}
+
 static void vm_scan_add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_start)
 {
 	uint32_t nth = 0;
@@ -175,7 +202,7 @@ static void vm_scan_add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, b
 	vp_vm_owner_read("", "/proc", vm);
 	vp_vcpu_numbers_read("/proc", DEBUGFS, alone, vm);
 	vp_vm_read_tsc(vm);
-	vp_vm_read_pcpus(vm);
+	vm_scan_read_pcpus(vm);
 }
 
 /* Whether it is known and has not ended. */
@@ -268,35 +295,9 @@ void vp_vm_read_tsc(struct vp_vm *vm)
 	}
 }
 
-/* Formats a CPU set like the kernel's lists. */
-static char *vm_scan_list_of(const cpu_set_t *set, size_t size)
+void vp_vms_read_pcpus(vp_vms *vms)
 {
-	struct vp_buffer text = {0};
-
-	for (size_t cpu = 0; cpu < 8 * size; cpu++) {
-		size_t first = cpu;
-		if (!CPU_ISSET_S(cpu, size, set))
-			continue;
-		while (cpu + 1 < 8 * size && CPU_ISSET_S(cpu + 1, size, set))
-			cpu++;
-		vp_buffer_printf(&text, cpu > first ? "%s%zu-%zu" : "%s%zu", text.size ? "," : "",
-				 first, cpu);
-	}
-	char *list = vp_strdup(vp_buffer_text(&text));
-	vp_buffer_deinit(&text);
-	return list;
-}
-
-void vp_vm_read_pcpus(struct vp_vm *vm)
-{
-	size_t size = CPU_ALLOC_SIZE(PCPUS_MAX);
-	cpu_set_t *set = vp_alloc(size);
-
-	vp_vec_each (&vm->vcpus, vcpu) {
-		if (!vcpu->tid || vm->has_domain || sched_getaffinity((pid_t)vcpu->tid, size, set))
-			continue;
-		free(vcpu->pcpus);
-		vcpu->pcpus = vm_scan_list_of(set, size);
-	}
-	free(set);
+	vp_vec_each (vms, vm)
+		if (!vm->end)
+			vm_scan_read_pcpus(vm);
 }

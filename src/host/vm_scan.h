@@ -23,7 +23,7 @@ bool vp_vm_is_gone(const struct vp_vm *vm);
 uint64_t vp_vm_generation(void);
 /* Reads TSC offset and scaling of the vCPUs from KVM's debugfs, if available. */
 void vp_vm_read_tsc(struct vp_vm *vm);
-/* Reads the affinity of each vCPU whose thread exists. */
-void vp_vm_read_pcpus(struct vp_vm *vm);
+/* Reads the affinity of each vCPU of a running VM whose thread exists. */
+void vp_vms_read_pcpus(vp_vms *vms);
 
 #endif

@@ -90,6 +90,7 @@ static void summary_json_put_vcpus(const struct vp_vm *vm, struct vp_json *json)
 		vp_json_object(json, NULL);
 		vp_json_count(json, "vcpu", vcpu->number);
 		vp_json_count(json, "tid", vcpu->tid);
+		vp_json_text(json, "pcpus", vcpu->pcpus);
 		vp_json_object_end(json);
 	}
 	vp_json_array_end(json);
@@ -104,6 +105,8 @@ static void summary_json_put_vm(const struct vp_summary *summary, size_t index,
 	vp_json_text(json, "name", vm->name);
 	vp_json_count(json, vm->has_domain ? "domain" : "pid",
 		      vm->has_domain ? vm->domain : vm->pid);
+	if (vm->has_domain)
+		vp_json_text(json, "scheduler", vm->scheduler);
 	vp_json_text(json, "uuid", vm->uuid[0] ? vm->uuid : NULL);
 	summary_json_put_vcpus(vm, json);
 	vp_json_bool(json, "started_during_recording", vp_summary_vm_started(summary, vm));
@@ -160,6 +163,8 @@ static void summary_json_put_about(const struct vp_report *report, struct vp_jso
 	vp_json_double(json, "rate_hz", has_period ? 1e9 / (double)recording->period_ns : 0);
 	vp_json_double(json, "duration_s", report->duration);
 	vp_json_count(json, "pcpus", recording->pcpus);
+	if (recording->hypervisor_pcpus)
+		vp_json_count(json, "hypervisor_pcpus", recording->hypervisor_pcpus);
 	vp_json_count(json, "lost", report->lost);
 	vp_json_bool(json, "interrupted", !recording->end);
 	vp_json_count(json, "start_ns", recording->start);

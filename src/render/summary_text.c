@@ -99,8 +99,12 @@ static void summary_text_put_head(const struct vp_summary *summary, struct vp_bu
 		vp_buffer_printf(
 		    out, "Recorded:    %s\n",
 		    vp_text_date(recording->start + (uint64_t)recording->realtime_offset, date));
-	vp_buffer_printf(out, "Host:        %s, kernel %s, %u pCPU%s\n", recording->hostname,
+	vp_buffer_printf(out, "Host:        %s, kernel %s, %u pCPU%s", recording->hostname,
 			 recording->kernel, recording->pcpus, recording->pcpus == 1 ? "" : "s");
+	if (recording->hypervisor_pcpus)
+		vp_buffer_printf(out, "; hypervisor: %u pCPU%s", recording->hypervisor_pcpus,
+				 recording->hypervisor_pcpus == 1 ? "" : "s");
+	vp_buffer_string(out, "\n");
 	if (vp_recording_has_instrument(recording, "profile"))
 		put_trigger(recording, out);
 	if (recording->guest_sampling[0])

@@ -125,6 +125,7 @@ void vp_vm_deinit(struct vp_vm *vm)
 	vp_vec_each (&vm->agent_outcomes, outcome)
 		vp_agent_outcome_deinit(outcome);
 	vp_vec_deinit(&vm->agent_outcomes);
+	free(vm->scheduler);
 	free(vm->name);
 	free(vm->uuid);
 	free(vm->title);

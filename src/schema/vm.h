@@ -33,6 +33,7 @@ struct vp_vm {
 	uint32_t fd;      /* descriptor of KVM's VM in that process; 0: unknown */
 	bool has_domain;  /* a Xen domain, which has no process; `pid` is only a number: … */
 	uint32_t domain;  /* … the domain's + 1 */
+	char *scheduler;  /* … and Xen's scheduler of it ("credit2"); NULL: unknown */
 	char *name;
 	char *uuid; /* or "" */
 	/* From files of its manager; NULL: unknown: name that its owner gave it; id and name of

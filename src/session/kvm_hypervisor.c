@@ -16,6 +16,7 @@ const struct vp_hypervisor *vp_hypervisor_kvm(void)
 	    .scan_one = vp_vm_scan_process,
 	    .has_exited = vp_vm_has_exited,
 	    .is_gone = vp_vm_is_gone,
+	    .read_placements = vp_vms_read_pcpus,
 	    .generation = vp_vm_generation,
 	    .has_processes = true,
 	    .guest_access = vp_guest_access_kvm,

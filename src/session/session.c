@@ -321,6 +321,8 @@ static void session_describe(struct vp_session *session)
 	info->by_time = true; /* without samples, no idle time is missing */
 	info->period_ns = 1;
 	info->pcpus = (uint32_t)session->pcpus.count;
+	if (session->hypervisor->count_pcpus)
+		info->hypervisor_pcpus = session->hypervisor->count_pcpus();
 	info->compression = session->options.compression;
 	vp_vec_each (&session->instruments, instrument) {
 		vp_recording_add_instrument(info, (*instrument)->ops->name);
@@ -678,10 +680,9 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 	flush_all(session);
 	vp_session_check_vms(session, true);
 	vp_vec_each (&session->vms, vm)
-		if (!vm->end) {
+		if (!vm->end)
 			vp_vm_read_tsc(vm);
-			vp_vm_read_pcpus(vm);
-		}
+	session->hypervisor->read_placements(&session->vms);
 	/* Small files first: the disk may become full with the maps. */
 	error = vp_session_first_of(error, write_end(session));
 	bool names = vp_session_needs_names(session);

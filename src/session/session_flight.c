@@ -250,10 +250,9 @@ static struct vp_error *session_flight_write_all(struct vp_session *session, con
 	struct vp_error *error = write_streams(session, directory, info);
 
 	vp_vec_each (&session->vms, vm)
-		if (!vm->end) {
+		if (!vm->end)
 			vp_vm_read_tsc(vm);
-			vp_vm_read_pcpus(vm);
-		}
+	session->hypervisor->read_placements(&session->vms);
 	error = vp_session_first_of(error, vp_recording_write(directory, info));
 	error = vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 	error = vp_session_first_of(error, put_files(session, directory));

@@ -236,6 +236,8 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	if (recording->compression)
 		write_number(&out, "compression", recording->compression);
 	write_number(&out, "pcpus", recording->pcpus);
+	if (recording->hypervisor_pcpus)
+		write_number(&out, "hypervisor_pcpus", recording->hypervisor_pcpus);
 	write_number(&out, "start", recording->start);
 	if (recording->end) {
 		write_number(&out, "records", recording_sum_of(recording->records));
@@ -355,6 +357,8 @@ static void recording_line(struct vp_cursor *line, void *into)
 		recording->compression = (uint32_t)vp_cursor_decimal(line);
 	if (vp_slice_is(key, "pcpus"))
 		recording->pcpus = (uint32_t)vp_cursor_decimal(line);
+	if (vp_slice_is(key, "hypervisor_pcpus"))
+		recording->hypervisor_pcpus = (uint32_t)vp_cursor_decimal(line);
 }
 
 typedef void (*line_fn)(struct vp_cursor *line, void *into);
@@ -473,6 +477,8 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 	vp_buffer_string(out, "\n");
 	if (vm->has_domain)
 		write_number(out, "domain", vm->domain);
+	if (vm->scheduler)
+		write_text(out, "scheduler", vm->scheduler);
 	vp_vec_each (&vm->agent_outcomes, outcome) {
 		vp_buffer_string(out, "agent-outcome");
 		vp_recorded_put_agent(outcome, out);
@@ -581,6 +587,8 @@ static void vms_line(struct vp_cursor *line, void *into)
 	} else if (vm && vp_slice_is(key, "domain")) {
 		vm->domain = (uint32_t)vp_cursor_decimal(line);
 		vm->has_domain = true;
+	} else if (vm && vp_slice_is(key, "scheduler")) {
+		recording_read_text(line, &vm->scheduler);
 	} else if (vm && vp_slice_is(key, "agent")) { /* before 0.3 */
 		recording_read_text(line, &vm->agent);
 	} else if (vm && vp_slice_is(key, "agent-outcome")) {

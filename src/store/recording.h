@@ -63,12 +63,13 @@ struct vp_recording {
 	uint64_t period_ns; /* requested time between two samples of a pCPU */
 	bool by_time; /* the sampling event is a clock that ticks also on idle pCPUs (cpu-clock) */
 	enum vp_weighting weighting;
-	uint64_t events;      /* weight of a sample without a sample_period record; with
-				 VP_WEIGHTING_EVENTS */
-	bool chains;          /* stacks were recorded */
-	uint32_t compression; /* zstd level of the streams; 0: not compressed */
-	uint32_t pcpus;       /* number of sampled pCPUs */
-	uint64_t start, end;  /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
+	uint64_t events;           /* weight of a sample without a sample_period record; with
+				      VP_WEIGHTING_EVENTS */
+	bool chains;               /* stacks were recorded */
+	uint32_t compression;      /* zstd level of the streams; 0: not compressed */
+	uint32_t pcpus;            /* number of sampled pCPUs; in Xen's dom0, of its vCPUs … */
+	uint32_t hypervisor_pcpus; /* … and of Xen's pCPUs; otherwise, and before 0.3, 0 */
+	uint64_t start, end;       /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
 	/* CLOCK_REALTIME - CLOCK_MONOTONIC of the host, from the trace's metadata; 0: unknown */
 	int64_t realtime_offset;
 	/* Counts of the recorder, by stream class; 0 if interrupted. */
@@ -90,6 +91,11 @@ const char *vp_recording_advice_at(const char *path, const char *advice);
 static inline bool vp_recording_has_period(const struct vp_recording *recording)
 {
 	return recording->period_ns > 1;
+}
+/* Number of pCPUs that the host's vCPUs share. */
+static inline uint32_t vp_recording_shared_pcpus(const struct vp_recording *recording)
+{
+	return recording->hypervisor_pcpus ? recording->hypervisor_pcpus : recording->pcpus;
 }
 /* Unit of weights: "samples", "ns", or the name of the event. */
 const char *vp_recording_unit(const struct vp_recording *recording);

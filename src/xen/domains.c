@@ -6,8 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "xen/placement.h"
 #include "xen/states.h"
 
 bool vp_xen_domain_next(const struct vp_xen *xen, uint32_t from, struct vp_xen_domain *ret)
@@ -71,6 +73,7 @@ static void add_domain(const struct vp_xen *xen, const struct vp_xen_domain *dom
 			     .memory = vp_strdup("")};
 	for (uint32_t i = 0; i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++)
 		vp_vm_vcpu(vm, i)->tid = vp_xen_tid(domain->id, i);
+	vp_xen_read_placement(xen, domain->cpupool, vm);
 }
 
 void vp_xen_domains_add(const struct vp_xen *xen, uint32_t only, bool at_start, vp_vms *vms)
@@ -86,4 +89,18 @@ void vp_xen_domains_add(const struct vp_xen *xen, uint32_t only, bool at_start, 
 			add_domain(xen, &domain, at_start, vms);
 		next = domain.id + 1u;
 	}
+}
+
+void vp_xen_domains_read_placements(vp_vms *vms)
+{
+	struct vp_xen_domain domain;
+	struct vp_xen *xen;
+	VP_AUTO_ERROR struct vp_error *error = vp_xen_open(&xen);
+
+	if (error) /* the affinity from the start is kept */
+		return;
+	vp_vec_each (vms, vm)
+		if (!vm->end && vp_xen_domain_of(xen, vm, &domain))
+			vp_xen_read_placement(xen, domain.cpupool, vm);
+	vp_xen_close(xen);
 }

@@ -12,5 +12,7 @@ bool vp_xen_domain_next(const struct vp_xen *xen, uint32_t from, struct vp_xen_d
 bool vp_xen_domain_of(const struct vp_xen *xen, const struct vp_vm *vm, struct vp_xen_domain *ret);
 /* Adds domains that are not in `vms`; only domain `only`, unless UINT32_MAX. */
 void vp_xen_domains_add(const struct vp_xen *xen, uint32_t only, bool at_start, vp_vms *vms);
+/* Reads the pCPUs that vCPUs of running domains may use. */
+void vp_xen_domains_read_placements(vp_vms *vms);
 
 #endif

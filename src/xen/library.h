@@ -50,9 +50,15 @@ struct vp_xen_vcpu {
 	uint32_t pcpu, pad2;
 };
 
-/* struct xen_domctl_sched_credit2 */
-struct vp_xen_credit2 {
+/* struct xen_domctl_sched_credit, and xen_domctl_sched_credit2 */
+struct vp_xen_credit {
 	uint16_t weight, cap;
+};
+
+/* xc_cpupoolinfo_t */
+struct vp_xen_cpupool {
+	uint32_t id, scheduler, n_domains;
+	uint8_t *pcpus; /* one bit each */
 };
 
 /* Result of xc_domain_hvm_getcontext_partial(): one vCPU's registers (Xen's
@@ -72,8 +78,14 @@ struct vp_xen_calls {
 	int (*domain_getinfolist)(void *xen, uint32_t first, unsigned max,
 				  struct vp_xen_domain *ret);
 	int (*vcpu_getinfo)(void *xen, uint32_t domain, uint32_t vcpu, struct vp_xen_vcpu *ret);
-	int (*sched_credit2_domain_get)(void *xen, uint32_t domain, struct vp_xen_credit2 *ret);
+	int (*sched_credit2_domain_get)(void *xen, uint32_t domain, struct vp_xen_credit *ret);
+	int (*sched_credit_domain_get)(void *xen, uint32_t domain, struct vp_xen_credit *ret);
 	int (*physinfo)(void *xen, struct vp_xen_machine *ret);
+	int (*get_cpumap_size)(void *xen); /* bytes of the bit maps of pCPUs */
+	int (*vcpu_getaffinity)(void *xen, uint32_t domain, int vcpu, uint8_t *hard, uint8_t *soft,
+				uint32_t flags);
+	struct vp_xen_cpupool *(*cpupool_getinfo)(void *xen, uint32_t id);
+	void (*cpupool_infofree)(void *xen, struct vp_xen_cpupool *pool);
 	int (*vcpu_getcontext)(void *xen, uint32_t domain, uint32_t vcpu, void *ret);
 	int (*domain_hvm_getcontext_partial)(void *xen, uint32_t domain, uint16_t type,
 					     uint16_t instance, void *ret, uint32_t size);

@@ -111,17 +111,26 @@ static enum vp_xen_runstate query_runstate(const struct xen_account *account,
 	return domain->flags & (VP_XEN_PAUSED | VP_XEN_SHUTDOWN) ? VP_XEN_OFFLINE : VP_XEN_RUNNABLE;
 }
 
+/* Xen answers for the scheduler of the domain only; other schedulers have no cap. */
+static bool has_cap(const struct vp_xen *xen, uint32_t domain)
+{
+	struct vp_xen_credit credit;
+
+	if (!xen->call.sched_credit2_domain_get(xen->control, domain, &credit) ||
+	    !xen->call.sched_credit_domain_get(xen->control, domain, &credit))
+		return credit.cap;
+	return false;
+}
+
 static void xen_account_check_caps(struct xen_account *account)
 {
 	struct vp_xen_domain domain;
-	struct vp_xen_credit2 credit;
 
 	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
 	     next = domain.id + 1u)
-		if (!account->xen->call.sched_credit2_domain_get(account->xen->control, domain.id,
-								 &credit))
-			vp_xen_states_cap(&account->states, domain.id,
-					  credit.cap && !(domain.flags & VP_XEN_PAUSED));
+		vp_xen_states_cap(&account->states, domain.id,
+				  !(domain.flags & VP_XEN_PAUSED) &&
+				      has_cap(account->xen, domain.id));
 }
 
 static void xen_account_seed(struct xen_account *account, const struct vp_xen_domain *domain,

@@ -14,6 +14,7 @@
 #include "xen/domains.h"
 #include "xen/foreign.h"
 #include "xen/library.h"
+#include "xen/placement.h"
 #include "xen/xen_account.h"
 #include "xen/xen_events.h"
 #include "xen/xen_guest_access.h"
@@ -211,6 +212,8 @@ const struct vp_hypervisor *vp_hypervisor_xen(void)
 	    .has_exited = has_exited,
 	    .is_gone = is_gone,
 	    .has_counter_times = true,
+	    .read_placements = vp_xen_domains_read_placements,
+	    .count_pcpus = vp_xen_count_pcpus,
 	    .account = vp_xen_account_ops,
 	    .guest_access = vp_guest_access_xen,
 	    .guest_sampler = vp_guest_sampler_xen,

@@ -138,6 +138,13 @@ static void test_many_vcpus(void **state)
 			"xl vcpu-pin 5 6 1\nxl vcpu-pin 5 7 1\n"
 			"# and so on for its other 2 vCPUs\n");
 	expect_commands("quota", &vm, 2, "xl sched-credit2 -d 5 -c 0\n");
+	vm.scheduler = vp_strdup("credit");
+	expect_commands("quota", &vm, 2, "xl sched-credit -d 5 -c 0\n");
+	expect_commands("steal-vm", &vm, 1, "xl sched-credit -d 5 -w 512\n");
+	free(vm.scheduler);
+	vm.scheduler = vp_strdup("rtds");
+	expect_commands("quota", &vm, 2, "");
+	expect_commands("steal-vm", &vm, 1, "");
 	vm.has_domain = false;
 	vm.cgroup = vp_strdup("/machine.slice/machine-qemu\\x2d3.scope");
 	expect_commands("steal-vm", &vm, 2,

@@ -291,7 +291,7 @@ static void test_not_known(void **state)
 	assert_int_equal(crowded_of(0, 0), 0);
 	assert_int_equal(crowded_of(1, 0), 0); /* it is alone */
 	end();
-	/* What domains lost to each other does not count. */
+	/* Domains whose affinity is not known: recordings of before. */
 	begin(1, anywhere);
 	vms.at[0].has_domain = true;
 	want(1, 0, SECOND);
@@ -309,6 +309,28 @@ static void test_not_known(void **state)
 	want(1, 0, SECOND);
 	vp_account_settle(&account);
 	expect_no_crowd(0);
+	end();
+}
+
+/* Domains whose affinity is known count as VMs do. */
+static void test_domains(void **state)
+{
+	static const char *const lists[VMS] = {"1", "1", "0-1"};
+
+	begin(2, lists);
+	vp_vec_each (&vms, vm)
+		vm->has_domain = true;
+	want(0, 0, SECOND);
+	want(1, 0, SECOND);
+	want(2, 0, SECOND / 2);
+	take(0, 0, SECOND / 2);
+	take(1, 0, SECOND / 2);
+	take(2, 0, SECOND / 4);
+	vp_account_settle(&account);
+	assert_int_equal(crowded_of(0, 0), SECOND / 2);
+	assert_int_equal(crowded_of(1, 0), SECOND / 2);
+	assert_int_equal(crowded_of(2, 0), 0);
+	expect_crowd(0, 1, 2, SECOND);
 	end();
 }
 
@@ -340,8 +362,8 @@ int main(void)
 	    cmocka_unit_test(test_each_interval), cmocka_unit_test(test_crowds),
 	    cmocka_unit_test(test_nested_crowds), cmocka_unit_test(test_order_of_crowds),
 	    cmocka_unit_test(test_lists),         cmocka_unit_test(test_within),
-	    cmocka_unit_test(test_not_known),     cmocka_unit_test(test_length),
-	    cmocka_unit_test(test_shares),
+	    cmocka_unit_test(test_not_known),     cmocka_unit_test(test_domains),
+	    cmocka_unit_test(test_length),        cmocka_unit_test(test_shares),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

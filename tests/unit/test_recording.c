@@ -635,6 +635,8 @@ static void expect_same_about(const struct vp_recording *read, const struct vp_r
 	assert_int_equal(read->chains, written->chains);
 	assert_int_equal(read->compression, written->compression);
 	assert_int_equal(read->pcpus, written->pcpus);
+	assert_int_equal(read->hypervisor_pcpus, written->hypervisor_pcpus);
+	assert_int_equal(vp_recording_shared_pcpus(read), written->hypervisor_pcpus);
 	assert_int_equal(read->start, written->start);
 	assert_int_equal(read->end, written->end);
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
@@ -662,6 +664,7 @@ static void test_about_is_read_back(void **state)
 				       .events = 13,
 				       .compression = 14,
 				       .pcpus = 15,
+				       .hypervisor_pcpus = 18,
 				       .start = 16,
 				       .end = 17};
 	static const uint64_t units[] = {
@@ -741,6 +744,32 @@ static void test_date(void **state)
 	}
 }
 
+/* A domain of Xen: its scheduler, and where its vCPUs may run. */
+static void test_domain(void **state)
+{
+	vp_vms vms = {0}, read = {0};
+
+	vp_vec_push(&vms, ((struct vp_vm){.pid = 6,
+					  .has_domain = true,
+					  .domain = 5,
+					  .scheduler = vp_strdup("credit2"),
+					  .name = vp_strdup("web"),
+					  .uuid = vp_strdup(""),
+					  .agent = vp_strdup(""),
+					  .memory = vp_strdup("")}));
+	vp_vm_vcpu(&vms.at[0], 3)->pcpus = vp_strdup("0-1,7");
+	assert_int_equal(system("rm -rf about && mkdir about"), 0);
+	expect_no_error(vp_vms_write("about", &vms));
+	expect_no_error(vp_vms_read("about", &read));
+	assert_int_equal(read.count, 1);
+	assert_true(read.at[0].has_domain);
+	assert_int_equal(read.at[0].domain, 5);
+	assert_string_equal(read.at[0].scheduler, "credit2");
+	assert_string_equal(vp_vm_vcpu(&read.at[0], 3)->pcpus, "0-1,7");
+	vp_vms_deinit(&vms);
+	vp_vms_deinit(&read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -768,6 +797,7 @@ int main(void)
 	    cmocka_unit_test(test_no_streams),
 	    cmocka_unit_test(test_stream_cannot_be_created),
 	    cmocka_unit_test(test_packet_behind_much_garbage),
+	    cmocka_unit_test(test_domain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,40 +97,40 @@ static void test_look_at(void **state)
 	assert_true(vp_vm_is_gone(&gone));
 }
 
-static void expect_pcpus(struct vp_vm *vm, const unsigned *set, size_t count, const char *expected)
+static void expect_pcpus(vp_vms *vms, const unsigned *set, size_t count, const char *expected)
 {
 	allowed = set;
 	n_allowed = count;
-	vp_vm_read_pcpus(vm);
-	assert_string_equal(vm->vcpus.at[0].pcpus, expected);
+	vp_vms_read_pcpus(vms);
+	assert_string_equal(vms->at[0].vcpus.at[0].pcpus, expected);
 }
 
-#define EXPECT_PCPUS(vm, expected, ...)                                                            \
-	expect_pcpus(vm, (const unsigned[]){__VA_ARGS__},                                          \
+#define EXPECT_PCPUS(vms, expected, ...)                                                           \
+	expect_pcpus(vms, (const unsigned[]){__VA_ARGS__},                                         \
 		     VP_ARRAY_SIZE(((const unsigned[]){__VA_ARGS__})), expected)
 
 static void test_pcpus(void **state)
 {
-	struct vp_vm vm = vp_vm_of_id(1000);
+	vp_vms vms = {0};
 
-	vp_vm_vcpu(&vm, 0)->tid = 77;
-	vp_vm_vcpu(&vm, 1)->tid = 78; /* of which the kernel says nothing */
-	EXPECT_PCPUS(&vm, "0-2,5,7-8", 0, 1, 2, 5, 7, 8);
-	EXPECT_PCPUS(&vm, "3", 3);
-	EXPECT_PCPUS(&vm, "0,2,4", 0, 2, 4);
-	EXPECT_PCPUS(&vm, "0,8190-8191", 0, 8190, 8191);
-	assert_null(vm.vcpus.at[1].pcpus);
-	/* A domain has no threads; a vCPU whose thread is not known keeps what was known. */
-	vm.vcpus.at[0].tid = 0;
-	allowed = (const unsigned[]){1};
-	n_allowed = 1;
-	vp_vm_read_pcpus(&vm);
-	assert_string_equal(vm.vcpus.at[0].pcpus, "0,8190-8191");
-	vm.vcpus.at[0].tid = 77;
-	vm.has_domain = true;
-	vp_vm_read_pcpus(&vm);
-	assert_string_equal(vm.vcpus.at[0].pcpus, "0,8190-8191");
-	vp_vm_deinit(&vm);
+	vp_vec_push(&vms, vp_vm_of_id(1000));
+	struct vp_vm *vm = &vms.at[0];
+	vp_vm_vcpu(vm, 0)->tid = 77;
+	vp_vm_vcpu(vm, 1)->tid = 78; /* of which the kernel says nothing */
+	EXPECT_PCPUS(&vms, "0-2,5,7-8", 0, 1, 2, 5, 7, 8);
+	EXPECT_PCPUS(&vms, "3", 3);
+	EXPECT_PCPUS(&vms, "0,2,4", 0, 2, 4);
+	EXPECT_PCPUS(&vms, "0,8190-8191", 0, 8190, 8191);
+	assert_null(vm->vcpus.at[1].pcpus);
+	/* A vCPU whose thread is not known, and one of a VM that has ended, keep what was known. */
+	vm->vcpus.at[0].tid = 0;
+	EXPECT_PCPUS(&vms, "0,8190-8191", 1);
+	vm->vcpus.at[0].tid = 77;
+	vm->end = 5;
+	EXPECT_PCPUS(&vms, "0,8190-8191", 1);
+	vm->end = 0;
+	EXPECT_PCPUS(&vms, "1", 1);
+	vp_vms_deinit(&vms);
 }
 
 int main(void)

@@ -30,7 +30,7 @@ void __wrap_vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, boo
 
 /* Domain 0 with one vCPU, domain 5 with two. */
 static struct vp_xen_domain domains[2];
-static struct vp_xen_credit2 credits[2];
+static struct vp_xen_credit credits[2];
 static struct vp_xen_vcpu vcpus[2][2];
 static size_t n_domains;
 
@@ -64,15 +64,25 @@ static int get_vcpu(void *xen, uint32_t domain, uint32_t vcpu, struct vp_xen_vcp
 	return 0;
 }
 
-static int get_credit(void *xen, uint32_t domain, struct vp_xen_credit2 *ret)
+/* Xen answers for the scheduler in use only. */
+static bool older;
+
+static int get_credit2(void *xen, uint32_t domain, struct vp_xen_credit *ret)
 {
 	*ret = credits[place_of(domain)];
-	return 0;
+	return older ? -1 : 0;
+}
+
+static int get_credit(void *xen, uint32_t domain, struct vp_xen_credit *ret)
+{
+	*ret = credits[place_of(domain)];
+	return older ? 0 : -1;
 }
 
 static struct vp_xen here = {.call = {.domain_getinfolist = get_domains,
 				      .vcpu_getinfo = get_vcpu,
-				      .sched_credit2_domain_get = get_credit}};
+				      .sched_credit2_domain_get = get_credit2,
+				      .sched_credit_domain_get = get_credit}};
 
 struct vp_error *__wrap_vp_xen_open(struct vp_xen **ret)
 {
@@ -217,8 +227,10 @@ static void test_caps(void **state)
 	domains[1].flags = 0;
 	ops->gather(source, BEGIN + 1000000000);
 	expect_said("");
+	older = true;
 	ops->gather(source, BEGIN + 1000000001);
 	expect_said("domain 0 free\ndomain 5 capped\n");
+	older = false;
 	ops->end(source);
 	ops->gather(source, BEGIN + 5000000000);
 	expect_said("stop\n");

@@ -83,7 +83,7 @@ static void take_facts(struct vp_account_recording *to, struct vp_account_record
 	to->recording.start = first->window.from;
 	first->recording = (struct vp_recording){0};
 	to->account.grade = to->recording.account_grade;
-	to->account.overcommit.pcpus = to->recording.pcpus;
+	to->account.overcommit.pcpus = vp_recording_shared_pcpus(&to->recording);
 	to->exact = true;
 }
 

@@ -221,7 +221,7 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 
 	VP_TRY(vp_cgroups_read(rec->path, &rec->cgroups));
 	VP_TRY(vp_trace_open(host, health.classes, &streams));
-	rec->account.overcommit.pcpus = recording->pcpus;
+	rec->account.overcommit.pcpus = vp_recording_shared_pcpus(recording);
 	rec->account.grade = recording->account_grade;
 	vp_vec_each (&streams, stream)
 		rec->account.by_spans |=

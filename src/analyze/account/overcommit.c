@@ -136,6 +136,12 @@ static uint32_t overcommit_set_of(struct vp_overcommit *overcommit, const struct
 	return number;
 }
 
+/* Recordings of Xen before 0.3 lack Xen's number of pCPUs and all affinities. */
+static bool is_placed(const struct vp_overcommit *overcommit, const struct vp_vm *vm, uint32_t vcpu)
+{
+	return overcommit->pcpus && (!vm->has_domain || overcommit_list_of(vm, vcpu) != everywhere);
+}
+
 bool vp_overcommit_is_next(const struct vp_overcommit *overcommit, uint64_t time)
 {
 	return overcommit->end && overcommit->time != time;
@@ -144,8 +150,7 @@ bool vp_overcommit_is_next(const struct vp_overcommit *overcommit, uint64_t time
 void vp_overcommit_take(struct vp_overcommit *overcommit, const struct vp_vm *vm,
 			const struct vp_vcpu_account *record)
 {
-	/* On Xen the hypervisor's number of pCPUs is unknown. */
-	if (!overcommit->pcpus || vm->has_domain)
+	if (!is_placed(overcommit, vm, record->vcpu))
 		return;
 	uint32_t number = overcommit_set_of(overcommit, vm, record->vcpu);
 	overcommit->time = record->time;
@@ -160,7 +165,7 @@ void vp_overcommit_take(struct vp_overcommit *overcommit, const struct vp_vm *vm
 void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_vm *vm,
 			      const struct vp_thief *record, uint32_t theft)
 {
-	if (!overcommit->pcpus || vm->has_domain)
+	if (!is_placed(overcommit, vm, record->vcpu))
 		return;
 	uint32_t number = overcommit_set_of(overcommit, vm, record->vcpu);
 	overcommit->sets.at[number].taken += record->ns;

@@ -221,6 +221,15 @@ static void put_pin(const struct vp_vm *vm, enum vp_manager manager, const char 
 	}
 }
 
+/* xl's command for domains of the scheduler; recordings before 0.3 do not have its name. NULL: the
+ * scheduler has no weights and caps. */
+static const char *xl_command(const struct vp_vm *vm)
+{
+	if (!vm->scheduler || !strcmp(vm->scheduler, "credit2"))
+		return "sched-credit2";
+	return strcmp(vm->scheduler, "credit") != 0 ? NULL : "sched-credit";
+}
+
 static void put_quota(const struct vp_vm *vm, enum vp_manager manager, struct vp_buffer *ret)
 {
 	VP_AUTO_FREE char *unit = vm->cgroup ? unit_of(vm->cgroup) : NULL;
@@ -244,7 +253,8 @@ static void put_quota(const struct vp_vm *vm, enum vp_manager manager, struct vp
 		vp_buffer_string(ret, " CPUQuota=\n");
 		break;
 	case VP_MANAGER_XEN:
-		vp_buffer_printf(ret, "xl sched-credit2 -d %u -c 0\n", vm->domain);
+		if (xl_command(vm))
+			vp_buffer_printf(ret, "xl %s -d %u -c 0\n", xl_command(vm), vm->domain);
 		break;
 	case VP_MANAGER_KUBEVIRT:
 	case VP_MANAGER_FIRECRACKER:
@@ -253,7 +263,7 @@ static void put_quota(const struct vp_vm *vm, enum vp_manager manager, struct vp
 	}
 }
 
-/* Twice the default weight, with cgroup v2 or Xen's credit2. */
+/* Twice the default weight, with cgroup v2 or Xen's credit and credit2. */
 static void put_weight(const struct vp_vm *vm, enum vp_manager manager, struct vp_buffer *ret)
 {
 	VP_AUTO_FREE char *unit = vm->cgroup ? unit_of(vm->cgroup) : NULL;
@@ -277,7 +287,8 @@ static void put_weight(const struct vp_vm *vm, enum vp_manager manager, struct v
 		vp_buffer_string(ret, " CPUWeight=200\n");
 		break;
 	case VP_MANAGER_XEN:
-		vp_buffer_printf(ret, "xl sched-credit2 -d %u -w 512\n", vm->domain);
+		if (xl_command(vm))
+			vp_buffer_printf(ret, "xl %s -d %u -w 512\n", xl_command(vm), vm->domain);
 		break;
 	case VP_MANAGER_KUBEVIRT:
 	case VP_MANAGER_FIRECRACKER:

@@ -20,7 +20,9 @@ struct vp_hypervisor {
 	struct vp_vm *(*scan_one)(vp_vms *vms, uint32_t id, bool at_start);
 	bool (*has_exited)(const struct vp_vm *vm);
 	bool (*is_gone)(const struct vp_vm *vm);
-	uint64_t (*generation)(void); /* NULL: VMs must be checked one by one */
+	uint64_t (*generation)(void);         /* NULL: VMs must be checked one by one */
+	void (*read_placements)(vp_vms *vms); /* pCPUs that the vCPUs of running VMs may use */
+	uint32_t (*count_pcpus)(void); /* its online pCPUs; NULL: they are the host kernel's CPUs */
 	bool has_counter_times; /* its records have TSC times, which are converted to host time */
 	bool has_processes;     /* a VM's number is the pid of a host process */
 	const struct vp_account_ops *(*account)(void);
