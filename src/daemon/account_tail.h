@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "analyze/account/account_window.h"
-#include "analyze/account/vm_join.h"
+#include "analyze/common/vm_join.h"
 #include "schema/account_grade.h"
 #include "schema/vm.h"
 #include "store/trace_reader.h"

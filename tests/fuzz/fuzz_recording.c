@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "analyze/account/account_tables.h"
+#include "analyze/report/report_make.h"
 #include "analyze/trace/sched.h"
 #include "base/alloc.h"
 #include "base/file.h"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """vperfd: a known thief leads to a finding and to recordings that name thief and victim; kills cost no more than the
 gap that is stated; the store stays within its limit."""
+import collections
 import datetime
 import json
 
@@ -81,6 +82,27 @@ def all_at_once(run, claims, listed):
     claims.check(any(row["vm"] == "g1" and row["thief"] == "vCPU 0 of VM g2" for row in whole["thieves"]), "daemon: and names thief and victim")
 
 
+def samples_of(*arguments):
+    """Samples in total and of each VM, and the report."""
+    report = json.loads(vperf("report", "--json", *map(str, arguments)).stdout)
+    samples = collections.Counter(total=report["samples"])
+    for row in report["rows"]:
+        if row["vm"]:
+            samples[row["vm"]] += row["samples"]
+    return samples, report
+
+
+def samples_add_up(run, claims, listed):
+    """The report of all recordings, and those of each."""
+    store = run.out / "store"
+    whole, report = samples_of("--store", store, "--time", ",")
+    recordings = [store / kept["name"] for kept in listed["recordings"] if kept["kind"] == "recording"]
+    parts = [samples_of(recording) for recording in recordings]
+    claims.check(whole == sum((samples for samples, _ in parts), collections.Counter()) and {"g1", "g2", "g3"} <= set(whole),
+                 f"daemon: samples of all recordings {dict(whole)} are the sum of {[dict(samples) for samples, _ in parts]}")
+    claims.near("daemon: vperf report of all recordings, s", report["duration_s"], sum(part["duration_s"] for _, part in parts), 0.01)
+
+
 def counters_are_the_account(run, claims, vms):
     """The counters' growth between two scrapes, and what is recorded of the same time."""
     before, after = (series((run.out / name).read_text()) for name in ("earlier", "served"))
@@ -121,6 +143,7 @@ def always(run, claims):
     thief_is_found(run, claims, listed)
     kills_cost_a_gap(claims, listed)
     all_at_once(run, claims, listed)
+    samples_add_up(run, claims, listed)
     counters_are_the_account(run, claims, {"g1", "g2", "g3"})
     last_hour(run, claims, listed)
     served = (run.out / "served").read_text()

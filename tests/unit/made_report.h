@@ -3,7 +3,7 @@
 #ifndef VP_TESTS_MADE_REPORT_H
 #define VP_TESTS_MADE_REPORT_H
 
-#include "analyze/report/report.h"
+#include "analyze/report/report_make.h"
 #include "make_recording.h"
 #include "unit.h"
 

@@ -109,7 +109,8 @@ static void make_store(void)
 	make("20261126T000125Z", 85, 90, VP_ACCOUNT_EXACT); /* after a gap of 5 s */
 }
 
-static void open_joined(const char *time, struct vp_account_recording *rec, vp_account_parts *parts)
+static void open_joined(const char *time, struct vp_account_recording *rec,
+			vp_recording_parts *parts)
 {
 	expect_no_error(vp_store_options_parts(STORE, time, parts));
 	expect_no_error(vp_account_joined_open(STORE, parts, NULL, rec));
@@ -126,7 +127,7 @@ static bool has_note(const struct vp_account_recording *rec, const char *part)
 static void test_all(void **state)
 {
 	struct vp_account_recording rec;
-	vp_account_parts parts;
+	vp_recording_parts parts;
 
 	make_store();
 	open_joined(",", &rec, &parts);
@@ -146,14 +147,14 @@ static void test_all(void **state)
 	assert_true(rec.checks.closes && rec.exact);
 	assert_true(has_note(&rec, "3 recordings; nothing was recorded in 5.00 s between them"));
 	vp_account_recording_close(&rec);
-	vp_account_parts_deinit(&parts);
+	vp_recording_parts_deinit(&parts);
 }
 
 /* Of a window, the parts that it has; of recordings that both have a time, one counts. */
 static void test_window(void **state)
 {
 	struct vp_account_recording rec;
-	vp_account_parts parts;
+	vp_recording_parts parts;
 
 	make_store();
 	open_joined("+6,+12", &rec, &parts);
@@ -161,13 +162,13 @@ static void test_window(void **state)
 	assert_int_equal(rec.account.times.at[0].wall, 6 * SECOND);
 	assert_true(has_note(&rec, "2 recordings, without a gap"));
 	vp_account_recording_close(&rec);
-	vp_account_parts_deinit(&parts);
+	vp_recording_parts_deinit(&parts);
 	expect_error(vp_store_options_parts(STORE, "+21,+24", &parts),
 		     "no recording of that time: a gap");
 	expect_no_error(vp_store_options_parts(STORE, NULL, &parts));
 	assert_int_equal(parts.count, 1);
 	assert_non_null(strstr(parts.at[0].path, "20261126T000125Z"));
-	vp_account_parts_deinit(&parts);
+	vp_recording_parts_deinit(&parts);
 }
 
 /* Recorders that write at different times: the first recording ends, and the second one begins, at
@@ -176,7 +177,7 @@ static void test_seam(void **state)
 {
 	const uint64_t late = SECOND / 10;
 	struct vp_account_recording rec;
-	vp_account_parts parts;
+	vp_recording_parts parts;
 
 	vp_file_remove_all(STORE);
 	assert_int_equal(mkdir(STORE, 0700), 0);
@@ -194,12 +195,12 @@ static void test_seam(void **state)
 	    &rec, "cut at steps of the accounting: where two of them meet, at most 100 ms are "
 		  "counted twice, or not at all"));
 	vp_account_recording_close(&rec);
-	vp_account_parts_deinit(&parts);
+	vp_recording_parts_deinit(&parts);
 	/* A window within the first recording's last second has nothing of the second one. */
 	open_joined("+8.5,+9.5", &rec, &parts);
 	assert_int_equal(rec.account.times.at[0].wall, 2 * SECOND);
 	vp_account_recording_close(&rec);
-	vp_account_parts_deinit(&parts);
+	vp_recording_parts_deinit(&parts);
 }
 
 /* Without events, a window is widened to steps of the accounting: its sums are those of records. */
@@ -239,7 +240,7 @@ static void test_steps(void **state)
 static void test_unlike(void **state)
 {
 	struct vp_account_recording rec;
-	vp_account_parts parts;
+	vp_recording_parts parts;
 
 	make_store();
 	make("20261126T000130Z", 90, 95, VP_ACCOUNT_SAMPLED);
@@ -247,14 +248,14 @@ static void test_unlike(void **state)
 	expect_error(vp_account_joined_open(STORE, &parts, NULL, &rec), "different grades");
 	vp_file_remove_all(STORE "/20261126T000130Z");
 	vp_file_remove_all(STORE "/20261126T000108Z");
-	vp_account_parts_deinit(&parts);
+	vp_recording_parts_deinit(&parts);
 	expect_no_error(vp_store_options_parts(STORE, ",", &parts));
 	vp_file_remove_all(STORE "/20261126T000100Z/host");
 	expect_no_error(vp_account_joined_open(STORE, &parts, NULL, &rec));
 	assert_true(has_note(&rec, "20261126T000100Z"));
 	assert_int_equal(rec.account.times.at[0].wall, 5 * SECOND);
 	vp_account_recording_close(&rec);
-	vp_account_parts_deinit(&parts);
+	vp_recording_parts_deinit(&parts);
 	vp_file_remove_all(STORE "/20261126T000100Z");
 	vp_file_remove_all(STORE "/20261126T000125Z");
 	expect_error(vp_store_options_parts(STORE, ",", &parts),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "analyze/common/notes.h"
+#include "analyze/report/report_make.h"
 #include "made_report.h"
 
 #define NAME "test_analyze.rec"

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "analyze/report/report.h"
+#include "analyze/report/report_make.h"
 #include "base/file.h"
 #include "make_recording.h"
 #include "maps/writer.h"

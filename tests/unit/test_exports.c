@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "analyze/report/export.h"
+#include "analyze/report/report_make.h"
 #include "base/file.h"
 #include "bpf/account_abi.h"
 #include "export/exporters.h"

@@ -2,6 +2,7 @@
 /* What recordings of two VMs lack, how they are summed up, and what their rows are ordered by. */
 #include "unit.h"
 
+#include "analyze/report/report_make.h"
 #include "analyze/report/summary.h"
 #include "analyze/trace/track_store.h"
 #include "make_recording.h"

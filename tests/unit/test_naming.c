@@ -2,7 +2,7 @@
 /* Which symbol map names what, and how the clocks of two guests relate to the host's. */
 #include "unit.h"
 
-#include "analyze/report/report.h"
+#include "analyze/report/report_make.h"
 #include "make_recording.h"
 
 #define NAME "test_naming.rec"

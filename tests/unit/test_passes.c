@@ -2,13 +2,17 @@
 /*
  * Recordings of everything that a timeline keeps from tick to tick, at random: whoever goes through
  * them, one thread or several, makes the same report, byte by byte, in each view and format; so
- * does who exports each sample, with a thread of its own or without.
+ * does who exports each sample, with a thread of its own or without. Their parts, read as several
+ * recordings, have the same rows.
  */
 #include "unit.h"
 
 #include <string.h>
 
-#include "analyze/report/report.h"
+#include "analyze/common/recording_parts.h"
+#include "analyze/report/report_joined.h"
+#include "analyze/report/report_make.h"
+#include "base/alloc.h"
 #include "cmd/common/formats.h"
 #include "export/exporters.h"
 #include "make_recording.h"
@@ -146,6 +150,51 @@ static void make_report(struct vp_profile_options options, uint32_t jobs, struct
 	vp_report_deinit(&report);
 }
 
+/* The formats that are rows and nothing else. */
+static void put_rows(const struct vp_report *report, struct vp_buffer *out)
+{
+	out->size = 0;
+	vp_report_format_named("csv")->render(report, false, out);
+	vp_export_totals(report, vp_report_format_named("folded")->exporter(), out);
+}
+
+/* In one piece or, by `cuts` ticks, in several. */
+static void make_rows(const struct vp_profile_options *options, const uint64_t *cuts, size_t n_cuts,
+		      struct vp_buffer *out)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	vp_recording_parts parts = {0};
+	struct vp_report report;
+	uint64_t from = 0;
+
+	for (size_t i = 0; i <= n_cuts; i++) {
+		uint64_t to = MADE_START + MADE_PERIOD * (i < n_cuts ? cuts[i] : 2 * TICKS);
+		vp_vec_push(&parts, ((struct vp_recording_part){vp_strdup(NAME), {from, to}}));
+		from = to;
+	}
+	if (n_cuts)
+		expect_no_error(vp_report_joined_make("store", &parts, &naming, options, &report));
+	else
+		expect_no_error(vp_report_make(&naming, options, &report));
+	put_rows(&report, out);
+	vp_report_deinit(&report);
+	vp_recording_parts_deinit(&parts);
+}
+
+static void expect_same_in_parts(const struct vp_profile_options *options)
+{
+	static const uint64_t cuts[] = {TICKS / 3, TICKS / 2};
+	struct vp_buffer whole = {0}, joined = {0};
+
+	make_rows(options, NULL, 0, &whole);
+	for (size_t count = 1; count <= VP_ARRAY_SIZE(cuts); count++) {
+		make_rows(options, cuts, count, &joined);
+		assert_string_equal(vp_buffer_text(&whole), vp_buffer_text(&joined));
+	}
+	vp_buffer_deinit(&whole);
+	vp_buffer_deinit(&joined);
+}
+
 static void expect_same(const struct vp_profile_options *options)
 {
 	struct vp_buffer by_one = {0}, by_more = {0};
@@ -176,6 +225,24 @@ static void test_jobs(void **state)
 			    {.view = view, .vm = vm, .columns = VP_COLUMN_MODULE}};
 			for (size_t i = 0; i < VP_ARRAY_SIZE(options); i++)
 				expect_same(&options[i]);
+		}
+	}
+}
+
+static void test_parts(void **state)
+{
+	for (uint32_t number = 0; number < RECORDINGS; number++) {
+		bool chains = number % 2;
+		make_recording(number, TICKS);
+		for (enum vp_view view = 0; view < VP_VIEWS; view++) {
+			const char *vm = view == VP_VIEW_GUEST ? "vm1" : NULL;
+			struct vp_profile_options options[] = {
+			    {.view = view, .vm = vm, .chains = chains},
+			    {.view = view, .vm = vm, .chains = chains, .by_callees = true},
+			    {.view = view, .vm = vm, .per_vcpu = true, .per_process = true},
+			    {.view = view, .vm = "vm0", .has_vcpu = true, .vcpu = 1}};
+			for (size_t i = 0; i < VP_ARRAY_SIZE(options); i++)
+				expect_same_in_parts(&options[i]);
 		}
 	}
 }
@@ -245,9 +312,9 @@ static void test_export(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_jobs),
-					   cmocka_unit_test(test_export),
-					   cmocka_unit_test(test_damage)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_jobs), cmocka_unit_test(test_parts),
+	    cmocka_unit_test(test_export), cmocka_unit_test(test_damage)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyze/report/report.h"
+#include "analyze/report/report_make.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/macros.h"

@@ -5,6 +5,7 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
+#include "analyze/report/report_make.h"
 #include "cmd/common/formats.h"
 #include "make_recording.h"
 #include "render/render_report.h"

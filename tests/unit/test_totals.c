@@ -195,7 +195,8 @@ static void test_merged_frames(void **state)
 	vp_frames_add(&others, &same);
 	same.vm = 1; /* not told apart: not known */
 	assert_int_equal(vp_frames_add(&others, &same), 1);
-	VP_AUTO_FREE uint32_t *numbers = vp_frames_merge(&frames, &others, parts, texts);
+	VP_AUTO_FREE uint32_t *numbers =
+	    vp_frames_merge(&frames, &others, &(struct vp_frame_numbers){parts, texts, NULL});
 	assert_int_equal(frames.at.count, 3);
 	assert_int_equal(numbers[0], 2);
 	assert_int_equal(numbers[1], 1);

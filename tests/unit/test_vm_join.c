@@ -2,7 +2,7 @@
 /* VMs of several recordings as one list: the same VM has one number, two VMs have two. */
 #include "unit.h"
 
-#include "analyze/account/vm_join.h"
+#include "analyze/common/vm_join.h"
 #include "base/alloc.h"
 #include "schema/records.h"
 

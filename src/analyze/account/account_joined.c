@@ -7,42 +7,31 @@
 #include "analyze/account/account.h"
 #include "analyze/account/account_steps.h"
 #include "analyze/account/account_window.h"
-#include "analyze/account/vm_join.h"
 #include "analyze/common/health.h"
+#include "analyze/common/vm_join.h"
 #include "base/alloc.h"
 #include "base/macros.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "schema/account_grade.h"
 #include "schema/vm.h"
 #include "store/cgroups.h"
 #include "store/packet.h"
 #include "store/recording.h"
 
-void vp_account_parts_deinit(vp_account_parts *parts)
-{
-	vp_vec_each (parts, part)
-		free(part->path);
-	vp_vec_deinit(parts);
-}
-
-static bool has_note(const vp_sentences *notes, const char *note)
-{
-	vp_vec_each (notes, other)
-		if (!strcmp(*other, note))
-			return true;
-	return false;
-}
-
 /* Adds each sentence once, except those that the joined account has itself. */
 static void join_notes(struct vp_account_recording *to, const struct vp_account_recording *from)
 {
 	VP_AUTO_FREE char *grade = vp_account_note_grade(&from->account);
 	VP_AUTO_FREE char *window = vp_account_note_window(&from->account.window);
+	vp_sentences wanted = {0}; /* borrowed */
 
 	vp_vec_each (&from->notes, note)
 		if ((!grade || strcmp(*note, grade) != 0) &&
-		    (!window || strcmp(*note, window) != 0) && !has_note(&to->notes, *note))
-			vp_vec_push(&to->notes, vp_strdup(*note));
+		    (!window || strcmp(*note, window) != 0))
+			vp_vec_push(&wanted, *note);
+	vp_sentences_join(&to->notes, &wanted);
+	vp_vec_deinit(&wanted);
 }
 
 static void raise_to(uint64_t *most, uint64_t other)
@@ -89,7 +78,7 @@ static void take_facts(struct vp_account_recording *to, struct vp_account_record
 
 /* A part without accounting becomes a note, for example if no VM was running. */
 static struct vp_error *join_part(struct vp_account_recording *to, struct vp_vm_join *join,
-				  const struct vp_account_part *part,
+				  const struct vp_recording_part *part,
 				  const struct vp_account_events *events)
 {
 	struct vp_account_recording one;
@@ -122,45 +111,13 @@ static struct vp_error *join_part(struct vp_account_recording *to, struct vp_vm_
 	return NULL;
 }
 
-/* By the clock that cannot be set if both are of one boot, otherwise by time of day. */
-static uint64_t gap_between(const struct vp_recording *before, uint64_t end,
-			    const struct vp_recording *after, uint64_t begin)
-{
-	if (!before->boot[0] || strcmp(before->boot, after->boot) != 0) {
-		end += (uint64_t)before->realtime_offset;
-		begin += (uint64_t)after->realtime_offset;
-	}
-	return begin > end ? begin - end : 0;
-}
-
-/* Total gaps between the parts. */
-static struct vp_error *parts_gap(const vp_account_parts *parts, uint64_t *ret)
-{
-	struct vp_recording before = {0}, about;
-	struct vp_error *error = NULL;
-
-	*ret = 0;
-	for (size_t i = 0; i < parts->count && !error; i++) {
-		error = vp_recording_read(parts->at[i].path, &about);
-		if (error)
-			break;
-		if (i)
-			*ret += gap_between(&before, parts->at[i - 1].window.to, &about,
-					    parts->at[i].window.from);
-		vp_recording_deinit(&before);
-		before = about;
-	}
-	vp_recording_deinit(&before);
-	return error;
-}
-
 /* Steps of the parts, and their windows, which `joined` borrows. */
 struct joined_part {
 	vp_account_steps steps;
 	bool is_traced; /* its events divide it anywhere */
 };
 
-static struct vp_error *joined_part_read(const struct vp_account_part *part,
+static struct vp_error *joined_part_read(const struct vp_recording_part *part,
 					 struct joined_part *ret)
 {
 	struct vp_recording about;
@@ -175,7 +132,7 @@ static struct vp_error *joined_part_read(const struct vp_account_part *part,
 
 /* If the second part begins where the first one ends, and its recording before that: moves both
  * borders to a seam within the two windows, and raises *off to the time between them. */
-static void joined_move_borders(struct vp_account_part *first, struct vp_account_part *second,
+static void joined_move_borders(struct vp_recording_part *first, struct vp_recording_part *second,
 				const struct joined_part parts[2], uint64_t *off)
 {
 	uint64_t end, begin;
@@ -191,7 +148,7 @@ static void joined_move_borders(struct vp_account_part *first, struct vp_account
 }
 
 /* Moves the borders between parts; *off: the largest time counted twice or left out at one. */
-static struct vp_error *joined_move_all(vp_account_parts *parts, uint64_t *off)
+static struct vp_error *joined_move_all(vp_recording_parts *parts, uint64_t *off)
 {
 	struct joined_part about[2] = {0};
 	struct vp_error *error = NULL;
@@ -209,22 +166,17 @@ static struct vp_error *joined_move_all(vp_account_parts *parts, uint64_t *off)
 	return error;
 }
 
-static void note_parts(struct vp_account_recording *rec, const vp_account_parts *parts,
-		       uint64_t gap, uint64_t off)
+static void note_parts(struct vp_account_recording *rec, const vp_recording_parts *parts,
+		       uint64_t off)
 {
 	char text[VP_DURATION_SIZE];
-
 	char *own[] = {vp_account_note_grade(&rec->account),
 		       vp_account_note_window(&rec->account.window)};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(own); i++)
 		if (own[i])
 			vp_vec_push(&rec->notes, own[i]);
-	vp_vec_push(&rec->notes,
-		    gap >= 1000000
-			? vp_format("%zu recordings; nothing was recorded in %s between them",
-				    parts->count, vp_text_duration(gap, text))
-			: vp_format("%zu recordings, without a gap", parts->count));
+	vp_recording_parts_note(parts, &rec->notes);
 	if (off)
 		vp_vec_push(&rec->notes, vp_format("recordings without a trace are cut at steps of "
 						   "the accounting: where two of them meet, "
@@ -232,13 +184,12 @@ static void note_parts(struct vp_account_recording *rec, const vp_account_parts 
 						   vp_text_duration(off, text)));
 }
 
-static struct vp_error *joined_open_moved(const char *name, const vp_account_parts *parts,
+static struct vp_error *joined_open_moved(const char *name, const vp_recording_parts *parts,
 					  const struct vp_account_events *events, uint64_t off,
 					  struct vp_account_recording *ret)
 {
 	struct vp_vm_join join = {.vms = &ret->vms};
 	struct vp_error *error = NULL;
-	uint64_t gap = 0;
 
 	*ret = (struct vp_account_recording){.path = name};
 	vp_account_init(&ret->account, &ret->vms);
@@ -247,24 +198,22 @@ static struct vp_error *joined_open_moved(const char *name, const vp_account_par
 	vp_vm_join_deinit(&join);
 	if (!error && !ret->recording.tool)
 		error = vp_error_new("%s", ret->notes.count ? ret->notes.at[0] : "no recordings");
-	if (!error)
-		error = parts_gap(parts, &gap);
 	if (error) {
 		vp_account_recording_close(ret);
 		return error;
 	}
-	note_parts(ret, parts, gap, off);
 	ret->exact &= !off;
+	note_parts(ret, parts, off);
 	vp_vms_settle_parts(&ret->vms);
 	vp_account_check(&ret->account, 0, 0, &ret->checks);
 	return NULL;
 }
 
-struct vp_error *vp_account_joined_open(const char *name, const vp_account_parts *parts,
+struct vp_error *vp_account_joined_open(const char *name, const vp_recording_parts *parts,
 					const struct vp_account_events *events,
 					struct vp_account_recording *ret)
 {
-	vp_account_parts moved = {0};
+	vp_recording_parts moved = {0};
 	uint64_t off;
 
 	vp_vec_each (parts, part)

@@ -4,28 +4,19 @@
 #define VP_ANALYZE_ACCOUNT_ACCOUNT_JOINED_H
 
 #include "analyze/account/account_recording.h"
-#include "analyze/common/window.h"
+#include "analyze/common/recording_parts.h"
 #include "base/error.h"
 #include "base/macros.h"
-#include "base/vec.h"
 
-/* A recording's part of the requested time. */
-struct vp_account_part {
-	char *path;
-	struct vp_window window; /* on the recording's clock */
-};
-typedef VP_VEC(struct vp_account_part) vp_account_parts;
-
-void vp_account_parts_deinit(vp_account_parts *parts);
 /*
  * Like vp_account_recording_open(), for all parts, in order of time. VMs are joined as in
- * analyze/account/vm_join.h. ret->path is `name`, which is not copied; ret->recording is that of
+ * analyze/common/vm_join.h. ret->path is `name`, which is not copied; ret->recording is that of
  * the first part. Unreadable parts, and gaps between parts, become notes. `events` as for
  * vp_account_recording_open_with(). Where two recordings overlap, the first one ends, and the
  * second one begins, at steps of the accounting close to each other: a note has the time between
  * them. Errors: no part has accounting, or grades differ.
  */
-struct vp_error *vp_account_joined_open(const char *name, const vp_account_parts *parts,
+struct vp_error *vp_account_joined_open(const char *name, const vp_recording_parts *parts,
 					const struct vp_account_events *events,
 					struct vp_account_recording *ret) VP_MUST_CHECK;
 

@@ -83,31 +83,32 @@ uint32_t vp_frames_add(struct vp_frames *frames, const struct vp_frame *frame)
 	return add_by_key(frames, &key, frame);
 }
 
-static struct vp_frame translated(struct vp_frame frame, const uint32_t *part_of,
-				  const uint32_t *text_of)
+static struct vp_frame translated(struct vp_frame frame, const struct vp_frame_numbers *numbers)
 {
 	uint32_t *texts[] = {&frame.function, &frame.module, &frame.process};
 
-	frame.part = part_of[frame.part];
+	frame.part = numbers->parts[frame.part];
+	if (numbers->vms && frame.vm != VP_NONE)
+		frame.vm = numbers->vms[frame.vm];
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
 		if (*texts[i] != VP_NONE)
-			*texts[i] = text_of[*texts[i]];
+			*texts[i] = numbers->texts[*texts[i]];
 	return frame;
 }
 
 uint32_t *vp_frames_merge(struct vp_frames *frames, const struct vp_frames *from,
-			  const uint32_t *part_of, const uint32_t *text_of)
+			  const struct vp_frame_numbers *numbers)
 {
-	uint32_t *numbers = vp_realloc_array(NULL, from->at.count, sizeof(*numbers));
+	uint32_t *frame_of = vp_realloc_array(NULL, from->at.count, sizeof(*frame_of));
 
 	for (uint32_t i = 0; i < from->at.count; i++) {
 		/* Columns of the key: those that differ between its samples are left out. */
 		const struct vp_frame *known = vp_key_set_key(&from->keys, i);
-		struct vp_frame key = translated(*known, part_of, text_of),
-				frame = translated(from->at.at[i], part_of, text_of);
-		numbers[i] = add_by_key(frames, &key, &frame);
+		struct vp_frame key = translated(*known, numbers),
+				frame = translated(from->at.at[i], numbers);
+		frame_of[i] = add_by_key(frames, &key, &frame);
 	}
-	return numbers;
+	return frame_of;
 }
 
 uint32_t vp_frames_text(struct vp_frames *frames, const char *text)

@@ -53,10 +53,15 @@ void vp_frames_init(struct vp_frames *frames, unsigned columns);
 void vp_frames_deinit(struct vp_frames *frames);
 /* The number of that frame, added if new; columns other than those of `frames` are ignored. */
 uint32_t vp_frames_add(struct vp_frames *frames, const struct vp_frame *frame);
-/* Adds the frames of `from`, which has the same columns. `part_of` and `text_of` map its parts and
- * texts to numbers here; returns an array that maps its frames, to be freed. */
+/* From numbers of one set of frames to those of another. */
+struct vp_frame_numbers {
+	const uint32_t *parts, *texts;
+	const uint32_t *vms; /* NULL: the same */
+};
+/* Adds the frames of `from`, which has the same columns; returns an array that maps its frames, to
+ * be freed. */
 uint32_t *vp_frames_merge(struct vp_frames *frames, const struct vp_frames *from,
-			  const uint32_t *part_of, const uint32_t *text_of) VP_MUST_CHECK;
+			  const struct vp_frame_numbers *numbers) VP_MUST_CHECK;
 /* The number of a text. */
 uint32_t vp_frames_text(struct vp_frames *frames, const char *text);
 

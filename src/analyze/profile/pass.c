@@ -225,28 +225,6 @@ void vp_pass_run(struct vp_pass *pass)
 		stop_if_worthless(pass);
 }
 
-/* Maps parts of `next` to numbers in `pass`. */
-static uint32_t *merge_parts(struct vp_pass *pass, const struct vp_pass *next)
-{
-	vp_profile_parts *parts = &pass->flow.totals.parts;
-	const vp_profile_parts *others = &next->flow.totals.parts;
-	uint32_t *numbers = vp_realloc_array(NULL, others->count, sizeof(*numbers));
-
-	for (uint32_t i = 0; i < others->count; i++) {
-		const struct vp_profile_part *other = &others->at[i];
-		uint32_t at = 0;
-		while (at < parts->count &&
-		       (parts->at[at].vcpu != other->vcpu ||
-			(other->vcpu != VP_NONE && parts->at[at].vm != other->vm)))
-			at++;
-		if (at == parts->count)
-			vp_vec_push(parts, ((struct vp_profile_part){.vm = other->vm,
-								     .vcpu = other->vcpu}));
-		numbers[i] = at;
-	}
-	return numbers;
-}
-
 /* Maps texts of `next` to numbers in `pass`. False: a single pass would have merged some unnamed
  * addresses. */
 static bool merge_texts(struct vp_pass *pass, const struct vp_pass *next, size_t *unnamed,
@@ -271,17 +249,8 @@ static bool merge_texts(struct vp_pass *pass, const struct vp_pass *next, size_t
 
 static void merge_counts(struct vp_pass *pass, const struct vp_pass *next)
 {
-	struct vp_pass_counts *counts = &pass->counts;
-
-	counts->samples += next->counts.samples;
-	counts->guest_samples += next->counts.guest_samples;
-	counts->ticks += next->counts.ticks;
-	counts->late += next->counts.late;
-	counts->filled += next->counts.filled;
-	counts->no_root += next->counts.no_root;
-	for (uint32_t walk = 0; walk < VP_WALKS; walk++)
-		for (uint32_t end = 0; end < VP_WALK_ENDS; end++)
-			pass->flow.stacks.walks[walk][end] += next->flow.stacks.walks[walk][end];
+	vp_pass_counts_merge(&pass->counts, &next->counts);
+	vp_walks_merge(pass->flow.stacks.walks, next->flow.stacks.walks);
 	if (!pass->timeline.first)
 		pass->timeline.first = next->timeline.first;
 	if (next->timeline.last > pass->timeline.last)
@@ -308,8 +277,9 @@ bool vp_pass_merge(struct vp_pass *pass, const struct vp_pass *next)
 	if (pass->end != next->begin || is_stopped(next) ||
 	    !merge_texts(pass, next, &pass->unnamed, &text_of))
 		return false;
-	part_of = merge_parts(pass, next);
-	frame_of = vp_frames_merge(&pass->flow.frames, &next->flow.frames, part_of, text_of);
+	part_of = vp_totals_merge_parts(&pass->flow.totals, &next->flow.totals, NULL);
+	frame_of = vp_frames_merge(&pass->flow.frames, &next->flow.frames,
+				   &(struct vp_frame_numbers){part_of, text_of, NULL});
 	vp_totals_merge(&pass->flow.totals, &next->flow.totals, part_of, frame_of);
 	merge_counts(pass, next);
 	merge_vms(pass, next);

@@ -13,7 +13,7 @@
 #include "base/radix.h"
 #include "store/recording.h"
 
-static struct vp_error *check_vms(const struct vp_profile_options *options, const vp_vms *vms)
+struct vp_error *vp_profile_check_vms(const struct vp_profile_options *options, const vp_vms *vms)
 {
 	if (vp_view_of(options->view)->of_one_vm && options->vm && strchr(options->vm, '\n'))
 		return vp_error_usage("--view guest shows one VM: give --vm NAME once");
@@ -305,14 +305,13 @@ static int by_vm_and_vcpu(const void *left, const void *right)
 }
 
 /* Makes a row per frame, in the order of the frames. */
-static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
+static void make_rows(struct vp_profile *profile, const struct vp_frames *frames,
+		      const struct vp_totals *totals)
 {
-	const struct vp_totals *totals = &flow->totals;
-
-	profile->rows.room = flow->frames.at.count + 1;
+	profile->rows.room = frames->at.count + 1;
 	profile->rows.at = vp_realloc_array(NULL, profile->rows.room, sizeof(*profile->rows.at));
-	for (uint32_t i = 0; i < flow->frames.at.count; i++) {
-		const struct vp_frame *frame = &flow->frames.at.at[i];
+	for (uint32_t i = 0; i < frames->at.count; i++) {
+		const struct vp_frame *frame = &frames->at.at[i];
 		vp_vec_push(&profile->rows,
 			    ((struct vp_profile_row){
 				.part = frame->part,
@@ -332,29 +331,47 @@ static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
 	}
 }
 
-/* Converts the totals to the view's rows, and frees the rest. */
-static void take_totals(struct vp_profile *profile, struct vp_pass *pass)
+static void profile_take_parts(struct vp_profile *profile, struct vp_frames *frames,
+			       struct vp_totals *totals)
 {
-	struct vp_flow *flow = &pass->flow;
-	struct vp_totals *totals = &flow->totals;
-
-	profile->frames = flow->frames.at.count;
-	/* A sink of single samples does not need totals. */
-	if (!pass->input.options->sink) {
-		make_rows(profile, flow);
-		profile->reasons = totals->reasons;
-		totals->reasons = (vp_profile_reasons){0};
-	}
-	profile->texts = flow->frames.texts;
-	flow->frames.texts = (struct vp_intern){0};
+	profile->frames = frames->at.count;
+	profile->texts = frames->texts;
+	frames->texts = (struct vp_intern){0};
 	profile->parts = totals->parts;
 	totals->parts = (vp_profile_parts){0};
-	memcpy(profile->walks, flow->stacks.walks, sizeof(profile->walks));
 	memcpy(profile->routes, totals->routes, sizeof(profile->routes));
 	profile->unattributed = totals->unattributed;
+}
+
+void vp_profile_take(struct vp_profile *profile, struct vp_frames *frames, struct vp_totals *totals)
+{
+	make_rows(profile, frames, totals);
+	profile->reasons = totals->reasons;
+	totals->reasons = (vp_profile_reasons){0};
+	profile_take_parts(profile, frames, totals);
+}
+
+/* Converts the totals to the view's rows, and frees the rest. */
+static void take_pass(struct vp_profile *profile, struct vp_pass *pass)
+{
+	struct vp_flow *flow = &pass->flow;
+
+	/* A sink of single samples does not need totals. */
+	if (pass->input.options->sink)
+		profile_take_parts(profile, &flow->frames, &flow->totals);
+	else
+		vp_profile_take(profile, &flow->frames, &flow->totals);
+	memcpy(profile->walks, flow->stacks.walks, sizeof(profile->walks));
 	profile->counts = pass->counts;
 	profile->first = pass->timeline.first;
 	profile->last = pass->timeline.last;
+}
+
+void vp_profile_sort(struct vp_profile *profile, bool by_callees)
+{
+	profile_sort_rows(profile, by_callees);
+	sort_nodes(profile);
+	qsort(profile->parts.at, profile->parts.count, sizeof(*profile->parts.at), by_vm_and_vcpu);
 }
 
 struct vp_error *vp_profile_make(const struct vp_profile_options *options,
@@ -370,15 +387,13 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 	struct vp_passes passes;
 
 	*ret = (struct vp_profile){.view = options->view, .columns = vp_pass_columns(options)};
-	VP_TRY(check_vms(options, vms));
+	VP_TRY(vp_profile_check_vms(options, vms));
 	VP_TRY(vp_passes_make(&input, &passes));
 	ret->jobs = passes.count;
 	vp_pass_close(passes.at);
-	take_totals(ret, passes.at);
+	take_pass(ret, passes.at);
 	vp_passes_deinit(&passes);
-	profile_sort_rows(ret, options->by_callees);
-	sort_nodes(ret);
-	qsort(ret->parts.at, ret->parts.count, sizeof(*ret->parts.at), by_vm_and_vcpu);
+	vp_profile_sort(ret, options->by_callees);
 	return NULL;
 }
 

@@ -40,7 +40,7 @@ struct vp_profile {
 	size_t frames; /* number of distinct frames; same as rows, which do not exist with a sink */
 	vp_profile_reasons reasons;
 	vp_profile_nodes nodes;
-	uint64_t walks[VP_WALKS][VP_WALK_ENDS];
+	vp_walk_counts walks;
 	uint64_t routes[VP_ROUTES];
 	uint64_t unattributed; /* samples without a function */
 	struct vp_pass_counts counts;
@@ -58,6 +58,14 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 				 const vp_stream_readers *streams, const struct vp_naming *naming,
 				 struct vp_profile *ret) VP_MUST_CHECK;
 void vp_profile_deinit(struct vp_profile *profile);
+
+/* Checks that there is one VM for view guest. */
+struct vp_error *vp_profile_check_vms(const struct vp_profile_options *options,
+				      const vp_vms *vms) VP_MUST_CHECK;
+/* Moves frames and counts to a profile without rows; then vp_profile_sort() sorts all of it. */
+void vp_profile_take(struct vp_profile *profile, struct vp_frames *frames,
+		     struct vp_totals *totals);
+void vp_profile_sort(struct vp_profile *profile, bool by_callees);
 
 /* The rows of the part, or NULL. */
 static inline const struct vp_profile_row *vp_profile_rows(const struct vp_profile *profile,

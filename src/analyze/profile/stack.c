@@ -37,6 +37,13 @@ const char *vp_walk_end_name(enum vp_walk_end end)
 	return names[end];
 }
 
+void vp_walks_merge(vp_walk_counts counts, const vp_walk_counts from)
+{
+	for (uint32_t walk = 0; walk < VP_WALKS; walk++)
+		for (uint32_t end = 0; end < VP_WALK_ENDS; end++)
+			counts[walk][end] += from[walk][end];
+}
+
 static void note_walk(struct vp_stacks *stacks, enum vp_walk walk, enum vp_walk_end end)
 {
 	stacks->walks[walk][end]++;

@@ -29,6 +29,9 @@ enum vp_walk_end {
 /* Names for notes and JSON. */
 const char *vp_walk_name(enum vp_walk walk);
 const char *vp_walk_end_name(enum vp_walk_end end);
+/* Number of walks by how they ended. */
+typedef uint64_t vp_walk_counts[VP_WALKS][VP_WALK_ENDS];
+void vp_walks_merge(vp_walk_counts counts, const vp_walk_counts from);
 
 enum { VP_STACK_FRAMES = 4 * VP_CHAIN_FRAMES + VP_UNWIND_FRAMES };
 
@@ -44,7 +47,7 @@ struct vp_stacks {
 	const struct vp_naming *naming;
 	struct vp_frames *frames;
 	bool hosts_only; /* leave the guest's frames out of a vCPU's stack */
-	uint64_t walks[VP_WALKS][VP_WALK_ENDS];
+	vp_walk_counts walks;
 	struct vp_unwind unwind;
 };
 

@@ -20,3 +20,13 @@ void vp_pass_counts_add(struct vp_pass_counts *counts, const struct vp_tick *tic
 	if (tick->sample && tick->sample->flags & VP_LATE)
 		counts->late += n;
 }
+
+void vp_pass_counts_merge(struct vp_pass_counts *counts, const struct vp_pass_counts *from)
+{
+	counts->samples += from->samples;
+	counts->guest_samples += from->guest_samples;
+	counts->ticks += from->ticks;
+	counts->late += from->late;
+	counts->filled += from->filled;
+	counts->no_root += from->no_root;
+}

@@ -16,5 +16,6 @@ struct vp_pass_counts {
 
 /* Counts a tick, or `n` ticks that differ only in time and address, with their total weight. */
 void vp_pass_counts_add(struct vp_pass_counts *counts, const struct vp_tick *tick, uint64_t n);
+void vp_pass_counts_merge(struct vp_pass_counts *counts, const struct vp_pass_counts *from);
 
 #endif

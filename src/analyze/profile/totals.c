@@ -150,6 +150,32 @@ static void merge_stacks(struct vp_totals *totals, const struct vp_totals *from,
 	totals->stacks += from->stacks;
 }
 
+static uint32_t totals_part(struct vp_totals *totals, uint32_t vm, uint32_t vcpu)
+{
+	vp_profile_parts *parts = &totals->parts;
+	uint32_t at = 0;
+
+	while (at < parts->count &&
+	       (parts->at[at].vcpu != vcpu || (vcpu != VP_NONE && parts->at[at].vm != vm)))
+		at++;
+	if (at == parts->count)
+		vp_vec_push(parts, ((struct vp_profile_part){.vm = vm, .vcpu = vcpu}));
+	return at;
+}
+
+uint32_t *vp_totals_merge_parts(struct vp_totals *totals, const struct vp_totals *from,
+				const uint32_t *vm_of)
+{
+	uint32_t *part_of = vp_realloc_array(NULL, from->parts.count, sizeof(*part_of));
+
+	for (uint32_t i = 0; i < from->parts.count; i++) {
+		const struct vp_profile_part *part = &from->parts.at[i];
+		uint32_t vm = vm_of && part->vm != VP_NONE ? vm_of[part->vm] : part->vm;
+		part_of[i] = totals_part(totals, vm, part->vcpu);
+	}
+	return part_of;
+}
+
 void vp_totals_merge(struct vp_totals *totals, const struct vp_totals *from,
 		     const uint32_t *part_of, const uint32_t *frame_of)
 {

@@ -6,6 +6,7 @@
 #include "analyze/common/key_set.h"
 #include "analyze/profile/frame.h"
 #include "analyze/profile/resolve.h"
+#include "base/macros.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "timeline/guests.h"
@@ -67,8 +68,12 @@ void vp_totals_add_stack(struct vp_totals *totals, const uint32_t *frames, uint3
 void vp_totals_close_stacks(struct vp_totals *totals);
 /* Node number N of the tree; its row is the number of a frame. */
 struct vp_profile_node vp_totals_node(const struct vp_totals *totals, uint32_t node);
-/* Adds the counts of `from`, with its parts and frames mapped to these numbers. Call it before
- * vp_totals_close_stacks(). */
+/* Adds the parts of `from`, without samples; returns an array that maps them, to be freed. `vm_of`
+ * maps the numbers of its VMs; NULL: they are the same. */
+uint32_t *vp_totals_merge_parts(struct vp_totals *totals, const struct vp_totals *from,
+				const uint32_t *vm_of) VP_MUST_CHECK;
+/* Adds the counts of `from`, with its parts and frames mapped to these numbers. Either both have
+ * closed their stacks, or neither. */
 void vp_totals_merge(struct vp_totals *totals, const struct vp_totals *from,
 		     const uint32_t *part_of, const uint32_t *frame_of);
 /* The index of (frame, reason) in `reasons`. */

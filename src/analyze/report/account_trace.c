@@ -6,6 +6,7 @@
 
 #include "analyze/account/account.h"
 #include "analyze/common/health.h"
+#include "analyze/common/recording_parts.h"
 #include "analyze/common/window.h"
 #include "analyze/report/event_cuts.h"
 #include "analyze/trace/trace_feed.h"
@@ -236,7 +237,7 @@ struct vp_error *vp_account_trace_open_recorded(const char *path, const struct v
 	return vp_account_recording_open_with(path, window, &cuts_only, ret);
 }
 
-struct vp_error *vp_account_trace_open_joined(const char *name, const vp_account_parts *parts,
+struct vp_error *vp_account_trace_open_joined(const char *name, const vp_recording_parts *parts,
 					      struct vp_account_recording *ret)
 {
 	return vp_account_joined_open(name, parts, &cuts_only, ret);

@@ -5,6 +5,7 @@
 
 #include "analyze/account/account_joined.h"
 #include "analyze/account/account_recording.h"
+#include "analyze/common/recording_parts.h"
 #include "base/macros.h"
 
 /*
@@ -19,7 +20,7 @@ struct vp_error *vp_account_trace_open_recorded(const char *path, const struct v
 						struct vp_account_recording *ret) VP_MUST_CHECK;
 
 /* Like vp_account_joined_open(), with the events of each part. */
-struct vp_error *vp_account_trace_open_joined(const char *name, const vp_account_parts *parts,
+struct vp_error *vp_account_trace_open_joined(const char *name, const vp_recording_parts *parts,
 					      struct vp_account_recording *ret) VP_MUST_CHECK;
 
 #endif

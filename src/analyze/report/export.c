@@ -10,6 +10,7 @@
 #include "analyze/profile/pass.h"
 #include "analyze/profile/profile.h"
 #include "analyze/profile/view.h"
+#include "analyze/report/report_make.h"
 #include "analyze/trace/trace_feed.h"
 #include "base/alloc.h"
 #include "base/buffer.h"

@@ -35,11 +35,6 @@ struct vp_report {
 	} graph;                    /* below rows in text output */
 };
 
-/* Reads the recording in `naming->directory` and makes the profile. If the recording has no stacks,
- * it is made without them; with needs_chains that is an error. */
-struct vp_error *vp_report_make(const struct vp_naming_options *naming,
-				const struct vp_profile_options *options,
-				struct vp_report *ret) VP_MUST_CHECK;
 void vp_report_deinit(struct vp_report *report);
 
 /* `samples` in percent of the part's total; 0 if that is 0. */

@@ -8,6 +8,7 @@
 #include "analyze/common/table.h"
 #include "analyze/profile/pass.h"
 #include "analyze/profile/view.h"
+#include "analyze/report/report_make.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "schema/records.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyze/account/account.h"
+#include "analyze/common/recording_parts.h"
 #include "analyze/report/account_trace.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -61,22 +62,16 @@ struct vp_error *vp_account_options_check(struct vp_account_options *options)
 					      options->vcpu);
 		options->has_vcpu = true;
 	}
-	if (options->store.store && options->joins && !options->operands.count && !options->input) {
-		VP_TRY(
-		    vp_store_options_parts(options->store.store, options->time, &options->parts));
-		if (options->parts.count > 1) {
-			options->directory = options->parts.at[0].path;
-			return NULL;
-		}
-	}
-	VP_TRY(vp_store_options_choose(&options->store, &options->operands, options->input,
-				       "vperf.data", &options->time, &options->directory));
+	VP_TRY((options->joins ? vp_store_options_choose_parts : vp_store_options_choose)(
+	    &options->store, &options->operands, options->input, "vperf.data", &options->time,
+	    &options->directory));
+	if (options->joins && vp_store_options_has_several(&options->store))
+		return NULL;
 	return vp_time_option_window(options->time, options->directory, &options->window);
 }
 
 void vp_account_options_deinit(struct vp_account_options *options)
 {
-	vp_account_parts_deinit(&options->parts);
 	vp_store_options_deinit(&options->store);
 }
 
@@ -84,8 +79,9 @@ struct vp_error *vp_account_options_open(const struct vp_account_options *option
 					 struct vp_account_recording *rec,
 					 struct vp_account_view *view)
 {
-	if (options->parts.count > 1)
-		VP_TRY(vp_account_trace_open_joined(options->store.store, &options->parts, rec));
+	if (options->joins && vp_store_options_has_several(&options->store))
+		VP_TRY(
+		    vp_account_trace_open_joined(options->store.store, &options->store.parts, rec));
 	else if (options->needs_exits)
 		VP_TRY(vp_account_trace_open_recorded(options->directory, &options->window, rec));
 	else

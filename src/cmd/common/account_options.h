@@ -34,7 +34,6 @@ struct vp_account_options {
 	uint64_t number;
 	struct vp_window window;
 	struct vp_clock_text clock;
-	vp_account_parts parts; /* with --store and several recordings: they are joined */
 };
 
 #define VP_ACCOUNT_STORE_OPTION(options) VP_STORE_OPTION(&(options)->store)

@@ -24,8 +24,11 @@ static struct vp_error *event_options_choose_cpus(struct vp_event_options *optio
 struct vp_error *vp_event_options_check(struct vp_event_options *options)
 {
 	VP_TRY(event_options_choose_cpus(options));
-	VP_TRY(vp_store_options_choose(&options->store, &options->operands, options->input,
-				       "vperf.data", &options->time, &options->directory));
+	VP_TRY((options->joins ? vp_store_options_choose_parts : vp_store_options_choose)(
+	    &options->store, &options->operands, options->input, "vperf.data", &options->time,
+	    &options->directory));
+	if (options->joins && vp_store_options_has_several(&options->store))
+		return NULL;
 	VP_TRY(vp_clock_option_parse(options->clock_form, options->directory, &options->clock));
 	return vp_time_option_parse(options->time, options->directory, &options->from,
 				    &options->to);

@@ -12,6 +12,7 @@
 
 struct vp_event_options {
 	const char *input, *time, *clock_form, *vm, *cpus;
+	bool joins; /* several recordings of a store can be joined */
 	struct vp_store_options store;
 	struct vp_texts operands;
 	/* Parsed options. */

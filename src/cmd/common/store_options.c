@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/common/recording_parts.h"
 #include "analyze/common/window.h"
 #include "base/alloc.h"
 #include "base/text.h"
@@ -48,7 +49,7 @@ static struct vp_window window_in(const struct vp_kept *kept, uint64_t from, uin
 }
 
 static void add_part(const struct vp_kept *kept, uint64_t from, uint64_t to,
-		     const struct vp_kept **before, vp_account_parts *ret)
+		     const struct vp_kept **before, vp_recording_parts *ret)
 {
 	struct vp_window window = window_in(kept, from, to);
 
@@ -57,12 +58,12 @@ static void add_part(const struct vp_kept *kept, uint64_t from, uint64_t to,
 		window.from = (*before)->end;
 	if (window.to <= window.from)
 		return;
-	vp_vec_push(ret, ((struct vp_account_part){vp_strdup(kept->path), window}));
+	vp_vec_push(ret, ((struct vp_recording_part){vp_strdup(kept->path), window}));
 	*before = kept;
 }
 
 static struct vp_error *parts_of(const char *store, const char *time, const vp_history *history,
-				 vp_account_parts *ret)
+				 vp_recording_parts *ret)
 {
 	const struct vp_kept *before = NULL;
 	uint64_t first, last, from, to;
@@ -83,20 +84,21 @@ static struct vp_error *parts_of(const char *store, const char *time, const vp_h
 					 store);
 }
 
-struct vp_error *vp_store_options_parts(const char *store, const char *time, vp_account_parts *ret)
+struct vp_error *vp_store_options_parts(const char *store, const char *time,
+					vp_recording_parts *ret)
 {
 	vp_history history;
 
-	*ret = (vp_account_parts){0};
+	*ret = (vp_recording_parts){0};
 	VP_TRY(vp_history_read(store, &history));
 	struct vp_error *error = parts_of(store, time, &history, ret);
 	vp_history_deinit(&history);
 	if (error)
-		vp_account_parts_deinit(ret);
+		vp_recording_parts_deinit(ret);
 	return error;
 }
 
-static void say_choice(const vp_account_parts *parts, const struct vp_account_part *chosen)
+static void say_choice(const vp_recording_parts *parts, const struct vp_recording_part *chosen)
 {
 	VP_AUTO_FREE char *sentence = vp_format(
 	    "that time is in %zu recordings, and this command reads one: '%s', which has %.0f s "
@@ -106,24 +108,42 @@ static void say_choice(const vp_account_parts *parts, const struct vp_account_pa
 	vp_verb_say("--store", sentence);
 }
 
-/* Chooses the longest part. */
-static void choose_part(struct vp_store_options *options, const vp_account_parts *parts,
-			bool has_time)
+/* Takes the longest part. */
+static void take_longest(struct vp_store_options *options, const char **time,
+			 const char **directory)
 {
-	const struct vp_account_part *chosen = parts->at;
+	const struct vp_recording_part *chosen = options->parts.at;
 
-	vp_vec_each (parts, part)
+	vp_vec_each (&options->parts, part)
 		if (part->window.to - part->window.from > chosen->window.to - chosen->window.from)
 			chosen = part;
-	if (parts->count > 1)
-		say_choice(parts, chosen);
-	options->directory = vp_strdup(chosen->path);
-	if (has_time)
-		options->time = vp_format("%" PRIu64 ".%09" PRIu64 ",%" PRIu64 ".%09" PRIu64,
-					  (uint64_t)(chosen->window.from / SECOND),
-					  (uint64_t)(chosen->window.from % SECOND),
-					  (uint64_t)(chosen->window.to / SECOND),
-					  (uint64_t)(chosen->window.to % SECOND));
+	if (vp_store_options_has_several(options))
+		say_choice(&options->parts, chosen);
+	*directory = options->directory = vp_strdup(chosen->path);
+	if (!time || !*time)
+		return;
+	*time = options->time = vp_format(
+	    "%" PRIu64 ".%09" PRIu64 ",%" PRIu64 ".%09" PRIu64,
+	    (uint64_t)(chosen->window.from / SECOND), (uint64_t)(chosen->window.from % SECOND),
+	    (uint64_t)(chosen->window.to / SECOND), (uint64_t)(chosen->window.to % SECOND));
+}
+
+struct vp_error *vp_store_options_choose_parts(struct vp_store_options *options,
+					       const struct vp_texts *operands, const char *input,
+					       const char *otherwise, const char **time,
+					       const char **directory)
+{
+	if (!options->store)
+		return vp_verb_recording(operands, input, otherwise, directory);
+	if (operands->count || input)
+		return vp_error_usage("--store and the recording '%s' are mutually exclusive",
+				      operands->count ? operands->at[0] : input);
+	VP_TRY(vp_store_options_parts(options->store, time ? *time : NULL, &options->parts));
+	if (vp_store_options_has_several(options))
+		*directory = options->parts.at[0].path;
+	else
+		take_longest(options, time, directory);
+	return NULL;
 }
 
 struct vp_error *vp_store_options_choose(struct vp_store_options *options,
@@ -131,24 +151,15 @@ struct vp_error *vp_store_options_choose(struct vp_store_options *options,
 					 const char *otherwise, const char **time,
 					 const char **directory)
 {
-	vp_account_parts parts;
-
-	if (!options->store)
-		return vp_verb_recording(operands, input, otherwise, directory);
-	if (operands->count || input)
-		return vp_error_usage("--store and the recording '%s' are mutually exclusive",
-				      operands->count ? operands->at[0] : input);
-	VP_TRY(vp_store_options_parts(options->store, time ? *time : NULL, &parts));
-	choose_part(options, &parts, time && *time);
-	vp_account_parts_deinit(&parts);
-	*directory = options->directory;
-	if (options->time)
-		*time = options->time;
+	VP_TRY(vp_store_options_choose_parts(options, operands, input, otherwise, time, directory));
+	if (vp_store_options_has_several(options))
+		take_longest(options, time, directory);
 	return NULL;
 }
 
 void vp_store_options_deinit(struct vp_store_options *options)
 {
+	vp_recording_parts_deinit(&options->parts);
 	free(options->directory);
 	free(options->time);
 }

@@ -4,6 +4,7 @@
 #define VP_CMD_COMMON_STORE_OPTIONS_H
 
 #include "analyze/account/account_joined.h"
+#include "analyze/common/recording_parts.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "cmd/common/options.h"
@@ -12,6 +13,8 @@ struct vp_store_options {
 	const char *store; /* NULL: not given */
 	/* Set by vp_store_options_choose(): */
 	char *directory, *time;
+	/* Set by vp_store_options_choose_parts(). */
+	vp_recording_parts parts;
 };
 
 #define VP_STORE_OPTION(options)                                                                   \
@@ -30,10 +33,20 @@ struct vp_error *vp_store_options_choose(struct vp_store_options *options,
 					 const struct vp_texts *operands, const char *input,
 					 const char *otherwise, const char **time,
 					 const char **directory) VP_MUST_CHECK;
+/* The same for a command that can join recordings: if several have a part of *time, they are all in
+ * options->parts, and *directory is the first of them. */
+struct vp_error *vp_store_options_choose_parts(struct vp_store_options *options,
+					       const struct vp_texts *operands, const char *input,
+					       const char *otherwise, const char **time,
+					       const char **directory) VP_MUST_CHECK;
+static inline bool vp_store_options_has_several(const struct vp_store_options *options)
+{
+	return options->parts.count > 1;
+}
 /* All recordings with a part of `time` (NULL: only the newest), in order of time, without
  * overlaps. */
 struct vp_error *vp_store_options_parts(const char *store, const char *time,
-					vp_account_parts *ret) VP_MUST_CHECK;
+					vp_recording_parts *ret) VP_MUST_CHECK;
 void vp_store_options_deinit(struct vp_store_options *options);
 
 #endif

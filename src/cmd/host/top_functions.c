@@ -15,6 +15,7 @@
 #include "analyze/profile/totals.h"
 #include "analyze/profile/view.h"
 #include "analyze/report/report.h"
+#include "analyze/report/report_make.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"

@@ -16,6 +16,7 @@
 #include "cmd/common/account_options.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/time_options.h"
 #include "cmd/common/verb.h"
 #include "render/render_account.h"
@@ -154,7 +155,7 @@ static struct vp_error *diagnose_with(void *context)
 				     &diagnose->naming));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
 	view.limit = 0; /* --limit is for findings, not for the tables that they are searched in */
-	bool joined = diagnose->account.parts.count > 1;
+	bool joined = vp_store_options_has_several(&diagnose->account.store);
 	VP_AUTO_FREE char *arguments = joined ? arguments_of(&diagnose->account) : NULL;
 	rec.arguments = arguments;
 	struct vp_error *error =

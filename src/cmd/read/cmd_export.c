@@ -13,6 +13,8 @@
 #include "analyze/profile/view.h"
 #include "analyze/report/export.h"
 #include "analyze/report/report.h"
+#include "analyze/report/report_joined.h"
+#include "analyze/report/report_make.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
@@ -26,6 +28,7 @@
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/unfinished.h"
 #include "cmd/common/verb.h"
 #include "store/decompress.h"
@@ -91,6 +94,7 @@ static struct vp_error *choose_format(struct export *export)
 static struct vp_error *cmd_export_choose_all(struct export *export)
 {
 	VP_TRY(choose_format(export));
+	export->which.joins = export->format->exporter && export->format->exporter()->totals;
 	VP_TRY(vp_event_options_check(&export->which));
 	if (!export->output && isatty(STDOUT_FILENO))
 		return vp_error_usage("expected -o FILE, or - for standard output");
@@ -140,7 +144,11 @@ static struct vp_error *cmd_export_write_all(struct export *export, struct vp_re
 		return vp_export_stream(&export->naming, &options, exporter, &writer, result);
 	if (exporter->columns)
 		options.columns = exporter->columns;
-	VP_TRY(vp_report_make(&export->naming, &options, result));
+	if (vp_store_options_has_several(&export->which.store))
+		VP_TRY(vp_report_joined_make(export->which.store.store, &export->which.store.parts,
+					     &export->naming, &options, result));
+	else
+		VP_TRY(vp_report_make(&export->naming, &options, result));
 	vp_export_totals(result, exporter, &out);
 	struct vp_error *error = cmd_export_write_piece(export, &out);
 	vp_buffer_deinit(&out);

@@ -16,6 +16,7 @@
 #include "analyze/report/account_trace.h"
 #include "analyze/report/diagnose.h"
 #include "analyze/report/report.h"
+#include "analyze/report/report_make.h"
 #include "analyze/trace/sched.h"
 #include "analyze/trace/trace_feed.h"
 #include "analyze/trace/track_store.h"

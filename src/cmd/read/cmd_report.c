@@ -13,6 +13,8 @@
 #include "analyze/profile/view.h"
 #include "analyze/report/export.h"
 #include "analyze/report/report.h"
+#include "analyze/report/report_joined.h"
+#include "analyze/report/report_make.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
@@ -248,13 +250,26 @@ static struct vp_error *choose_jobs(struct report *report)
 	return NULL;
 }
 
+/* Formats of single samples have one recording. */
+static bool cmd_report_joins(const struct report *report)
+{
+	return !report->chosen->exporter || report->chosen->exporter()->totals;
+}
+
+static bool is_of_several(const struct report *report)
+{
+	return cmd_report_joins(report) && vp_store_options_has_several(&report->store);
+}
+
 static struct vp_error *choose_input(struct report *report)
 {
-	VP_TRY(vp_store_options_choose(&report->store, &report->operands, report->input,
-				       "vperf.data", &report->time, &report->naming.directory));
+	VP_TRY((cmd_report_joins(report) ? vp_store_options_choose_parts : vp_store_options_choose)(
+	    &report->store, &report->operands, report->input, "vperf.data", &report->time,
+	    &report->naming.directory));
 	VP_TRY(vp_naming_words_check(&report->words, report->naming.directory, &report->naming));
-	VP_TRY(vp_time_option_parse(report->time, report->naming.directory, &report->profile.from,
-				    &report->profile.to));
+	if (!is_of_several(report))
+		VP_TRY(vp_time_option_parse(report->time, report->naming.directory,
+					    &report->profile.from, &report->profile.to));
 	report->profile.to = report->profile.to == UINT64_MAX ? 0 : report->profile.to;
 	report->profile.vm = report->vm;
 	report->profile.comm = report->comm;
@@ -328,7 +343,11 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 		cmd_report_say_notes(report, result);
 		return NULL;
 	}
-	VP_TRY(vp_report_make(&report->naming, &report->profile, result));
+	if (is_of_several(report))
+		VP_TRY(vp_report_joined_make(report->store.store, &report->store.parts,
+					     &report->naming, &report->profile, result));
+	else
+		VP_TRY(vp_report_make(&report->naming, &report->profile, result));
 	result->graph.shown = !report->no_graph;
 	result->graph.order = report->order;
 	result->graph.min_percent = report->min_branch;

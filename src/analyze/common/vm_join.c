@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "analyze/account/vm_join.h"
+#include "analyze/common/vm_join.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * of the host may have another VM with the same number, or after a restart the same VM with a
  * different number. VMs are the same if their process is the same, or uuid and name.
  */
-#ifndef VP_ANALYZE_ACCOUNT_VM_JOIN_H
-#define VP_ANALYZE_ACCOUNT_VM_JOIN_H
+#ifndef VP_ANALYZE_COMMON_VM_JOIN_H
+#define VP_ANALYZE_COMMON_VM_JOIN_H
 
 #include <stdbool.h>
 
