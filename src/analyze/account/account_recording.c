@@ -52,6 +52,8 @@ static struct ticks read_records(struct vp_account_recording *rec, vp_stream_rea
 	vp_vec_each (streams, stream)
 		while ((record = vp_stream_next(*stream))) {
 			count_tick(&rec->window, record, &ticks);
+			if (record->id == VP_ID_vcpu_account && record->time > rec->last)
+				rec->last = record->time;
 			vp_account_take(&rec->account, record);
 		}
 	return ticks;
@@ -210,6 +212,19 @@ static bool account_recording_has_times(const struct vp_account_recording *rec)
 	return false;
 }
 
+/* Duration of the window. An interrupted recording ends with its accounting. */
+static double account_recording_seconds(const struct vp_account_recording *rec)
+{
+	const struct vp_recording *recording = &rec->recording;
+	uint64_t start = recording->start, end = recording->end ? recording->end : rec->last;
+
+	if (!vp_window_is_all(&rec->window)) {
+		start = rec->window.from;
+		end = rec->window.to;
+	}
+	return end > start ? (double)(end - start) / 1e9 : 0;
+}
+
 static struct vp_error *account_recording_read_all(struct vp_account_recording *rec,
 						   const struct vp_account_events *events)
 {
@@ -249,17 +264,14 @@ static struct vp_error *account_recording_read_all(struct vp_account_recording *
 	vp_trace_close(&streams);
 	clean_names(rec);
 	account_recording_note_losses(rec);
-	uint64_t end = recording->end;
-	if (!vp_window_is_all(&rec->window))
-		end = rec->window.to;
-	uint64_t start = vp_window_is_all(&rec->window) ? recording->start : rec->window.from;
-	rec->duration = end > start ? (double)(end - start) / 1e9 : 0;
+	rec->duration = account_recording_seconds(rec);
 	note(rec, vp_account_note_grade(&rec->account));
 	char *of_window = vp_account_note_window(&rec->account.window);
 	rec->exact = !of_window;
 	note(rec, of_window);
-	/* The number of expected ticks of an interrupted recording is unknown. */
-	bool comparable = ticks.all && recording->by_time && rec->duration > 0 &&
+	/* An interrupted recording has samples of more or of less time than its accounting. */
+	bool is_complete = recording->end || !vp_window_is_all(&rec->window);
+	bool comparable = ticks.all && recording->by_time && is_complete && rec->duration > 0 &&
 			  (!rec->account.window.state_error ||
 			   vp_account_window_has_events(&rec->account.window));
 	double due = rec->duration * 1e9 / (double)recording->period_ns * recording->pcpus;

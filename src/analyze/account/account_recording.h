@@ -22,6 +22,7 @@ struct vp_account_recording {
 	struct vp_account_checks checks;
 	struct vp_losses losses;
 	double duration;         /* seconds */
+	uint64_t last;           /* end of the accounted time, CLOCK_MONOTONIC, ns */
 	struct vp_window window; /* requested part of the recording, or all */
 	/* … exact to the nanosecond: nothing was divided. */
 	bool exact;

@@ -67,6 +67,8 @@ static void add_pass(struct vp_profile_sum *sum, const struct vp_pass *pass)
 	vp_totals_merge(&sum->totals, &flow->totals, part_of, frame_of);
 	vp_pass_counts_merge(&sum->counts, &pass->counts);
 	vp_walks_merge(sum->walks, flow->stacks.walks);
+	sum->first = pass->timeline.first;
+	sum->last = pass->timeline.last;
 }
 
 struct vp_error *vp_profile_sum_add(struct vp_profile_sum *sum, uint64_t from, uint64_t to,

@@ -19,7 +19,8 @@ struct vp_profile_sum {
 	struct vp_totals totals;
 	vp_walk_counts walks;
 	struct vp_pass_counts counts;
-	uint32_t jobs; /* most threads used for a recording */
+	uint32_t jobs;        /* most threads used for a recording */
+	uint64_t first, last; /* ns; of the records of the latest recording */
 };
 
 /* `options` and `vms`, which receives the VMs of all recordings, must outlive it. The options have

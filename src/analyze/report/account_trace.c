@@ -98,6 +98,8 @@ static void account_trace_take(void *context, const struct vp_track_slice *slice
 
 	if (slice->track != VP_TRACK_VCPU || !ns)
 		return;
+	if (slice->end > traced->rec->last)
+		traced->rec->last = slice->end;
 	struct vp_vcpu_account *sums = account_trace_vcpu(traced, slice);
 	sums->end += ns;
 	switch (slice->state) {

@@ -76,11 +76,14 @@ static struct vp_error *report_read_profile(struct vp_report *report, vp_stream_
 {
 	const struct vp_profile_options *options = &report->options;
 
-	if (sum)
-		return vp_profile_sum_add(sum, options->from, options->to, &report->recording,
-					  &report->vms, streams, &report->naming);
-	return vp_profile_make(options, &report->recording, &report->vms, streams, &report->naming,
-			       &report->profile);
+	if (!sum)
+		return vp_profile_make(options, &report->recording, &report->vms, streams,
+				       &report->naming, &report->profile);
+	VP_TRY(vp_profile_sum_add(sum, options->from, options->to, &report->recording, &report->vms,
+				  streams, &report->naming));
+	report->profile.first = sum->first;
+	report->profile.last = sum->last;
+	return NULL;
 }
 
 static struct vp_error *report_read(const struct vp_naming_options *naming,
