@@ -114,6 +114,32 @@ static void test_page_cache(void **state)
 	close_guest(&opened);
 }
 
+/* The kernel removes levels of the tree that its last page does not need: others are not resident.
+ */
+static void test_page_cache_shrinks(void **state)
+{
+	struct vp_guest_file file;
+	struct opened opened;
+	char byte;
+
+	built_kernel(&guest, BUILT_NEW);
+	uint64_t pages = built_object(&guest, 0x2000, 0x1000) - BUILT_DIRECT;
+	memcpy(guest.low + pages, "a", 1);
+	memcpy(guest.low + pages + 0x1000, "b", 1);
+	uint64_t leaf = built_object(&guest, 1024, 16), handle = built_object(&guest, 256, 16);
+	built_put64(&guest, leaf + guest.pack.at.xa_node_slots, page_struct(pages));
+	built_page_cache(&guest, handle, leaf + 2, 5000 * 4096);
+	open_kernel(&opened);
+	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+	assert_true(vp_guest_file_read(&file, 0, &byte, 1) && byte == 'a');
+	assert_false(vp_guest_file_read(&file, 64 * 4096, &byte, 1));
+	assert_false(vp_guest_file_read(&file, 4096ULL * 4096, &byte, 1));
+	file.pages = page_struct(pages); /* the first page only */
+	assert_true(vp_guest_file_read(&file, 0, &byte, 1) && byte == 'a');
+	assert_false(vp_guest_file_read(&file, 4096, &byte, 1));
+	close_guest(&opened);
+}
+
 /* The whole way: a guest in, map text out. */
 static void test_dump(void **state)
 {
@@ -861,6 +887,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_paths),
 	    cmocka_unit_test(test_page_cache),
+	    cmocka_unit_test(test_page_cache_shrinks),
 	    cmocka_unit_test(test_dump),
 	    cmocka_unit_test(test_dump_gone),
 	    cmocka_unit_test(test_big_file),

@@ -93,13 +93,18 @@ static bool pagecache_find_entry(const struct vp_guest_file *file, uint64_t inde
 	const struct vp_guest_view *view = &file->kernel->view;
 
 	*entry = file->pages;
-	*behind = index;
+	*behind = 0;
+	if (index && !is_internal(*entry)) /* page 0 only */
+		return false;
 	for (unsigned level = 0; is_internal(*entry); level++) {
 		uint64_t node = *entry - 2, slot;
 		uint8_t shift;
 		if (level == MAX_LEVELS || *entry < PAGE ||
 		    !vp_guest_view_read(view, node + pack->at.xa_node_shift, &shift, 1) ||
 		    shift > 60)
+			return false;
+		/* A tree has as many levels as its last page needs: others are not resident. */
+		if (!level && index >> shift >> SLOT_BITS)
 			return false;
 		slot = (index >> shift) & ((1 << SLOT_BITS) - 1);
 		uint64_t slots = node + pack->at.xa_node_slots;
