@@ -172,8 +172,10 @@ static void name_copy(struct mappings_reading *reading, const struct vp_guest_fi
 	    !vp_unwind_tables_wants_copy(tables, mapping->table) ||
 	    !spend(reading->unwinder, WORK_OF_FILE) || !vp_guest_file_build_id(file, &id))
 		return;
-	if (vp_guest_path(reading->kernel, reading->task, mapping->file, &path))
-		vp_unwind_tables_name_copy(tables, mapping->table, &id, vp_buffer_text(&path));
+	/* A copy is found by its build-id, too. */
+	if (!vp_guest_path(reading->kernel, reading->task, mapping->file, &path))
+		path.size = 0;
+	vp_unwind_tables_name_copy(tables, mapping->table, &id, vp_buffer_text(&path));
 	vp_buffer_deinit(&path);
 }
 

@@ -4,11 +4,11 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/macros.h"
+#include "maps/debuginfod.h"
 #include "maps/format.h"
 #include "maps/image.h"
 #include "symbol/names_private.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,48 +61,10 @@ static char *find_by_build_id(const struct vp_names *names, const struct vp_name
 	return path;
 }
 
-/* The functions of elfutils' libdebuginfod in use. */
-struct debuginfod {
-	void *(*begin)(void);
-	int (*find)(void *client, const unsigned char *build_id, int size, char **path);
-	void (*end)(void *client);
-};
-
-/* Loaded only if the user has configured servers and the library is installed. */
-static bool load_debuginfod(const char *question, struct debuginfod *ret)
+static char *find_download(const struct vp_names *names, const struct vp_names_module *module)
 {
-	const char *servers = getenv("DEBUGINFOD_URLS");
-	void *library = servers && servers[0] ? dlopen("libdebuginfod.so.1", RTLD_NOW) : NULL;
-
-	if (!library)
-		return false;
-	*(void **)&ret->begin = dlsym(library, "debuginfod_begin");
-	*(void **)&ret->find = dlsym(library, question);
-	*(void **)&ret->end = dlsym(library, "debuginfod_end");
-	return ret->begin && ret->find && ret->end;
-}
-
-/* The library's cached download for the build-id; NULL: no server has it. */
-static char *names_files_query_servers(const struct vp_names_module *module, const char *question)
-{
-	struct debuginfod library;
-	char *path = NULL;
-
-	if (!load_debuginfod(question, &library))
-		return NULL;
-	void *client = library.begin();
-	if (!client)
-		return NULL;
-	int fd = library.find(client, module->build_id.bytes, module->build_id.size, &path);
-	if (fd >= 0)
-		close(fd);
-	library.end(client);
-	return fd >= 0 ? path : NULL;
-}
-
-static char *find_on_server(const struct vp_names *names, const struct vp_names_module *module)
-{
-	return names_files_query_servers(module, "debuginfod_find_executable");
+	(void)names;
+	return vp_debuginfod_find(&module->build_id, VP_DEBUGINFOD_EXECUTABLE);
 }
 
 /* Adds the full symbol table from a debug file if the module's file was stripped. A debug file
@@ -111,7 +73,7 @@ static void add_debug_file(struct vp_image **image, const char *path, const char
 			   const struct vp_names_module *module,
 			   struct vp_image_locations *locations)
 {
-	VP_AUTO_FREE char *debug = names_files_query_servers(module, "debuginfod_find_debuginfo");
+	VP_AUTO_FREE char *debug = vp_debuginfod_find(&module->build_id, VP_DEBUGINFOD_DEBUGINFO);
 
 	locations->debug_file = debug;
 	struct vp_image *better = debug ? read_if_same(path, inside, module, locations) : NULL;
@@ -123,7 +85,7 @@ static void add_debug_file(struct vp_image **image, const char *path, const char
 
 struct vp_image *vp_names_find_file(const struct vp_names *names, struct vp_names_module *module)
 {
-	static const locator locators[] = {find_in_root, find_by_build_id, find_on_server};
+	static const locator locators[] = {find_in_root, find_by_build_id, find_download};
 	struct vp_image *image = NULL;
 
 	if (names->map_only)

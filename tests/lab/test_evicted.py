@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Names and call chains of programs whose tables have left the guest's page cache: text that is mapped stays there, tables do not. Each program
 is recorded before and after the guest drops its caches."""
+import os
 import re
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 from lab import run_scenario
 from test_names import extents_of, is_unnamed, user_rows
@@ -32,6 +34,8 @@ DROP = "echo 3 > /proc/sys/vm/drop_caches\n"
 RECORD = "nice -n -15 vperf record -g -e cpu-clock --no-agent --vm g1 -o /out/{name} -- lab-guest busy g1 3"
 OWN = {name: [*callers, name] for name, callers in TREES.items() if name != "burn_destructor"}
 PROGRAMS = ("evicted", "packed")
+# The host has no such program, but a download of debuginfod's client.
+CACHE = "/run/downloads"
 
 
 def compile_program(work):
@@ -54,6 +58,11 @@ def build(work):
     subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={small}.xz", work / "evicted", work / "packed"], check=True)
 
 
+def build_id_of(path):
+    notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+    return re.search(r"Build ID: (\w+)", notes)[1]
+
+
 def run_evicted(directory):
     work = Path(f"{directory}.programs")
     work.mkdir(parents=True, exist_ok=True)
@@ -72,6 +81,10 @@ def run_evicted(directory):
         after = name if name == "openssl" else f"{name}-after"
         records += (f"command job=$(lab-guest spawn g1 sh /start-{name}); lab-guest busy g1 1; {before}"
                     f"lab-guest run g1 sh /drop; {RECORD.format(name=after)}; lab-guest end g1 $job || [ $? = 143 ]\n")
+    cached = f"{CACHE}/{build_id_of(work / 'evicted')}"
+    records += (f"command mkdir -p {cached}; cp {(work / 'evicted').resolve()} {cached}/executable\n"
+                f"command job=$(lab-guest spawn g1 sh /start-evicted); lab-guest busy g1 1; lab-guest run g1 sh /drop; DEBUGINFOD_CACHE_PATH={CACHE} "
+                f"{RECORD.format(name='evicted-download')}; lab-guest end g1 $job || [ $? = 143 ]; cp -r {CACHE} /out\n")
     guest = ('guest g1 vcpus=1 memory=512 truth=no kernel=bookworm flavour=cloud autostart=no '
              'qemu="-drive if=none,id=d1,file=/run/d1.img,format=raw -device virtio-blk-pci,drive=d1"')
     start = "command truncate -s 64M /run/d1.img; lab-guest start g1\n"
@@ -125,9 +138,9 @@ def check_rows(run, claims, recording, program, functions, extents):
     return 100 * sum(row["samples"] for row in own if is_unnamed(row["function"])) / max(total, 1)
 
 
-def check_chains(run, claims, recording, program, functions, is_whole):
+def check_chains(run, claims, recording, program, functions, is_whole, *options):
     """Chains are those of the known tree; without tables, what is there of it."""
-    report, stacks = stacks_of(run, recording, program)
+    report, stacks = stacks_of(run, recording, program, *options)
     ends = report["walks"]["guest_user"]
     claims.note(f"{recording}: {ends}")
     own = {name for tree in OWN.values() for name in tree}
@@ -138,6 +151,23 @@ def check_chains(run, claims, recording, program, functions, is_whole):
         judge(claims, f"chains of {burning} in {recording} are those of its known tree{'' if is_whole else ', or its innermost part'}",
               [stack for stack in stacks if name_of(stack["frames"][-1], program, functions) == burning], is_right)
     return ends
+
+
+def check_download(run, claims, functions):
+    """The download is used for chains, from a second on."""
+    name = "evicted-download"
+    notes = notes_of(run, name, f"{DISK}/evicted")
+    claims.check(len(notes) == 1, f"{name}: the program's tables were evicted: {notes}")
+    check_chains(run, claims, name, "evicted", functions, True, *run.settled(name, "evicted", 1))
+    # Symbols, too: the report has the names of functions.
+    cache = run.out / Path(CACHE).name
+    work = Path(f"{run.out}.programs")
+    subprocess.run(["objcopy", "--only-keep-debug", work / "full", cache / build_id_of(work / "full") / "debuginfo"], check=True)
+    with mock.patch.dict(os.environ, {"DEBUGINFOD_CACHE_PATH": str(cache), "DEBUGINFOD_URLS": ""}):
+        report = run.report("guest", "--vm", "g1", recording=name)
+    rows = {row["function"] for row in user_rows(report, "evicted") if (row["module"] or "").endswith("/evicted")}
+    known = {function for _, _, function in functions}
+    claims.check(rows >= OWN.keys() and rows <= known, f"{name}: the report has names by the downloads: {sorted(map(str, rows))[:8]}")
 
 
 def check(run, claims):
@@ -158,6 +188,7 @@ def check(run, claims):
         ends = check_chains(run, claims, after, program, functions, False)
         # Otherwise the tables are still in the page cache, and the test is void.
         claims.check(ends.get("whole", 0) < 0.5 * sum(ends.values()), f"{after}: chains that end early have a reason: {ends}")
+    check_download(run, claims, functions)
     notes = notes_of(run, "openssl", f"{DISK}/libcrypto.so.3")
     claims.check(len(notes) == 1, f"openssl: the library's tables were evicted: {notes}")
     # The host has the same library; its tables are used within a second.

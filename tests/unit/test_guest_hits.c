@@ -11,7 +11,6 @@
 #include "base/buffer.h"
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_hits.h"
-#include "collect/guests/host_copy.h"
 
 #define MILLISECOND 1000000ULL
 
@@ -189,59 +188,12 @@ static void test_wanted_files(void **state)
 	vp_buffer_deinit(&many);
 }
 
-static void expect_refused(const char *path, const char *folder)
-{
-	assert_int_equal(vp_host_copy_open(path, folder), -1);
-}
-
-static void expect_opened(const char *path, const char *folder)
-{
-	int fd = vp_host_copy_open(path, folder);
-
-	assert_true(fd >= 0);
-	close(fd);
-}
-
-/* Files that a guest may have a process see. */
-static void test_host_copy(void **state)
-{
-	char folder[] = "/tmp/vperf-copies-XXXXXX", path[64], below[64], link[64];
-
-	(void)state;
-	expect_opened("/usr/bin/env", "/usr/");
-	expect_refused("usr/bin/env", "/usr/");
-	expect_refused("/etc/passwd", "/usr/");
-	expect_refused("/usr/../etc/passwd", "/usr/");
-	expect_refused("/usr/bin", "/usr/");
-	expect_refused("/dev/null", "/");
-	assert_non_null(mkdtemp(folder));
-	snprintf(below, sizeof(below), "%s/", folder);
-	snprintf(path, sizeof(path), "%s/file", folder);
-	snprintf(link, sizeof(link), "%s/link", folder);
-	assert_int_equal(symlink("/etc/passwd", link), 0);
-	expect_refused(link, below);
-	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	expect_refused(path, below); /* only its owner can read it */
-	assert_int_equal(fchmod(fd, 0644), 0);
-	close(fd);
-	if (!geteuid()) {
-		expect_opened(path, below);
-		assert_int_equal(chown(path, 65534, 65534), 0);
-	}
-	expect_refused(path, below); /* not of root */
-	unlink(path);
-	unlink(link);
-	rmdir(folder);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_runtimes),  cmocka_unit_test(test_python),
-	    cmocka_unit_test(test_v8),        cmocka_unit_test(test_requests),
-	    cmocka_unit_test(test_limits),    cmocka_unit_test(test_wanted_files),
-	    cmocka_unit_test(test_host_copy),
+	    cmocka_unit_test(test_runtimes), cmocka_unit_test(test_python),
+	    cmocka_unit_test(test_v8),       cmocka_unit_test(test_requests),
+	    cmocka_unit_test(test_limits),   cmocka_unit_test(test_wanted_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,11 @@
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch_private.h"
 #include "collect/guests/host_copy.h"
+#include "collect/guests/host_fetch.h"
 #include "collect/guests/pack_cache.h"
 #include "guestmem/memory/memory.h"
 #include "guestreader/stack_job.h"
+#include "maps/format.h"
 #include "schema/user_stack.h"
 
 #include <errno.h>
@@ -53,6 +55,7 @@ struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, 
 	watch->notices = notices;
 	watch->symbols = symbols;
 	watch->cache = vp_pack_cache_folder();
+	watch->fetch = vp_host_fetch_new();
 	watch->directory = directory;
 	vp_pack_cache_load(watch->cache, &watch->packs);
 	if (error)
@@ -100,6 +103,7 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 	if (watch->lister)
 		watch->access->close(watch->lister);
 	vp_pack_texts_deinit(&watch->packs);
+	vp_host_fetch_free(watch->fetch);
 	vp_map_deinit(&watch->seen);
 	vp_vec_deinit(&watch->lately);
 	free(watch->lister_problem);
@@ -443,17 +447,27 @@ static struct vp_error *guest_watch_take_runtimes(struct vp_guest_watch *watch, 
 }
 
 /* Passes the host's copies of files to the reader that lacks pages of them. */
-static void pass_files(struct guest *guest, struct vp_slice answer)
+static void pass_files(struct vp_guest_watch *watch, struct guest *guest, struct vp_slice answer)
 {
 	vp_guest_wanted_files files = {0};
 
 	vp_guest_wanted_files_parse(answer, &files);
 	vp_vec_each (&files, file) {
-		VP_AUTO_CLOSE int fd = vp_host_copy_open(file->path, "/usr/");
+		VP_AUTO_CLOSE int fd = vp_host_copy_find(file->path, &file->build_id);
 		if (fd >= 0)
 			vp_guest_reader_pass_file(guest->reader, &file->build_id, fd);
+		else
+			vp_host_fetch_request(watch->fetch, guest->vm, &file->build_id);
 	}
 	vp_guest_wanted_files_deinit(&files);
+}
+
+/* A guest whose reader has ended needs no file. */
+static bool pass_download(void *context, uint32_t vm, const struct vp_build_id *build_id, int fd)
+{
+	struct guest *guest = vp_guest_of(context, vm);
+
+	return !guest || !guest->reader || vp_guest_reader_pass_file(guest->reader, build_id, fd);
 }
 
 /* Processes a reply, or an error instead. */
@@ -474,7 +488,7 @@ static struct vp_error *guest_watch_take_answer(struct vp_guest_watch *watch, st
 	if (guest->state == GUEST_CHECKING)
 		VP_TRY(guest_watch_take_runtimes(watch, guest, answer, &starting));
 	if (guest->state == GUEST_CHECKING)
-		pass_files(guest, answer);
+		pass_files(watch, guest, answer);
 	guest->state = GUEST_READY;
 	guest->next = vp_clock_monotonic() + (starting ? SOON_NS : check_s(watch) * SECOND);
 	return NULL;
@@ -805,6 +819,7 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 		watch->any_lost |= guest->state == GUEST_LOST;
 	}
 	guest_watch_reread_processes(watch, now);
+	vp_host_fetch_step(watch->fetch, pass_download, watch);
 }
 
 void vp_guest_watch_note_task(struct vp_guest_watch *watch, const struct vp_guest_task *task)

@@ -12,6 +12,7 @@
 #include "collect/guests/guest_retry.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
+#include "collect/guests/host_fetch.h"
 #include "collect/guests/pack_cache.h"
 
 /* Limit for the symbol maps of a guest in memory, including that of a lost reader. */
@@ -78,6 +79,7 @@ struct vp_guest_watch {
 	const char *directory; /* of the recording; may be renamed */
 	bool symbols;          /* write symbols to symbol maps */
 	vp_pack_texts packs;
+	struct vp_host_fetch *fetch; /* files that readers lack */
 	VP_VEC(struct guest) guests;
 	bool sampled;       /* samples of guests are taken */
 	bool any_lost;      /* a guest may be in GUEST_LOST */
