@@ -47,7 +47,17 @@ void vp_packer_free(struct vp_packer *packer)
 	free(packer);
 }
 
-/* Compresses into the packer's memory; empty if there is no memory. */
+/* Compresses into the packer's memory, after the lead; 0: there is no memory. */
+static size_t compress(struct vp_packer *packer, const char *bytes, size_t size)
+{
+	size_t lead = sizeof(struct vp_zstd_lead);
+	size_t compressed = ZSTD_compress2(packer->context, packer->bytes + lead,
+					   sizeof(packer->bytes) - lead, bytes, size);
+
+	return ZSTD_isError(compressed) ? 0 : compressed;
+}
+
+/* Makes the packet in the packer's memory; returns its size, 0 if there is no memory. */
 static size_t pack(struct vp_packer *packer, const struct vp_packet_header *header,
 		   const char *records)
 {
@@ -56,10 +66,10 @@ static size_t pack(struct vp_packer *packer, const struct vp_packet_header *head
 	    .magic = VP_ZSTD_LEAD_MAGIC, .size = LEAD_FIELDS, .header = *header};
 
 	lead.split = vp_records_split(&packer->splitter, records, size, header->timestamp_begin);
-	size_t compressed = ZSTD_compress2(
-	    packer->context, packer->bytes + sizeof(lead), sizeof(packer->bytes) - sizeof(lead),
-	    lead.split.count ? packer->splitter.bytes : records, vp_split_size(lead.split, size));
-	if (ZSTD_isError(compressed))
+	size_t compressed = lead.split.count
+				? compress(packer, packer->splitter.bytes, packer->splitter.size)
+				: compress(packer, records, size);
+	if (!compressed)
 		return 0;
 	lead.compressed = (uint32_t)compressed;
 	memcpy(packer->bytes, &lead, sizeof(lead));
@@ -113,13 +123,14 @@ static bool packet_zstd_unpack(struct vp_unpacker *unpacker, const struct vp_zst
 {
 	char *records = unpacker->bytes + sizeof(lead->header);
 	char *to = lead->split.count ? unpacker->split : records;
-	size_t split = vp_split_size(lead->split, size);
+	size_t split = ZSTD_decompressDCtx(unpacker->context, to, size, bytes, lead->compressed);
 
-	if (split > size ||
-	    ZSTD_decompressDCtx(unpacker->context, to, split, bytes, lead->compressed) != split)
+	if (ZSTD_isError(split))
 		return false;
-	return !lead->split.count || vp_records_join(lead->split, unpacker->split,
-						     lead->header.timestamp_begin, records, size);
+	if (!lead->split.count)
+		return split == size;
+	return vp_records_join(lead->split, unpacker->split, split, lead->header.timestamp_begin,
+			       records, size);
 }
 
 const char *vp_unpacker_unpack(struct vp_unpacker *unpacker, const struct vp_zstd_lead *lead,

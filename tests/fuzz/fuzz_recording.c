@@ -387,24 +387,29 @@ static void join(const uint8_t *bytes, size_t size)
 {
 	static struct vp_splitter splitter;
 	struct vp_split split;
+	uint32_t whole;
 
-	if (size < sizeof(split))
+	if (size < sizeof(split) + sizeof(whole))
 		return;
 	memcpy(&split, bytes, sizeof(split));
-	size_t left = size - sizeof(split);
+	memcpy(&whole, bytes + sizeof(split), sizeof(whole));
+	size_t left = size - sizeof(split) - sizeof(whole);
 	split.bytes %= sizeof(uint64_t) + 1;
+	split.reserved = 0;
+	split.templates %= 2 * VP_TEMPLATES_MAX;
 	split.count %= left / (sizeof(struct vp_record_header) - sizeof(uint64_t)) + 1;
-	size_t whole = left + split.count * (sizeof(uint64_t) - split.bytes);
-	if (whole > VP_PACKET_MAX || vp_split_size(split, whole) != left)
+	if (!split.templates)
+		whole = (uint32_t)(left + split.count * (sizeof(uint64_t) - split.bytes));
+	if (whole > VP_PACKET_MAX)
 		return;
 	VP_AUTO_FREE char *from = vp_alloc(left + 1), *records = vp_alloc(whole + 1),
 			  *again = vp_alloc(whole + 1);
-	memcpy(from, bytes + sizeof(split), left);
-	if (!vp_records_join(split, from, 7, records, whole))
+	memcpy(from, bytes + sizeof(split) + sizeof(whole), left);
+	if (!vp_records_join(split, from, left, 7, records, whole))
 		return;
 	split = vp_records_split(&splitter, records, whole, 7);
-	if (vp_split_size(split, whole) > left ||
-	    !vp_records_join(split, splitter.bytes, 7, again, whole) ||
+	if (splitter.size > left ||
+	    !vp_records_join(split, splitter.bytes, splitter.size, 7, again, whole) ||
 	    memcmp(records, again, whole) != 0)
 		abort();
 }

@@ -220,14 +220,146 @@ static void test_split(void **state)
 		struct vp_split split = vp_records_split(splitter, (char *)records, size, 5);
 		assert_int_equal(split.count, n);
 		assert_int_equal(split.bytes, bytes[n - 1]);
-		assert_int_equal(vp_split_size(split, size), size - n * (8 - bytes[n - 1]));
-		assert_true(vp_records_join(split, splitter->bytes, 5, (char *)joined, size));
+		assert_true(vp_records_join(split, splitter->bytes, splitter->size, 5,
+					    (char *)joined, size));
 		assert_memory_equal(joined, records, size);
+		split.bytes = 9;
+		assert_false(vp_records_join(split, splitter->bytes, splitter->size, 5,
+					     (char *)joined, size));
 	}
 	assert_int_equal(vp_records_split(splitter, (char *)records, sizeof(records) - 1, 5).count,
 			 0);
-	assert_int_equal(vp_split_size((struct vp_split){100, 1}, 50), SIZE_MAX);
-	assert_int_equal(vp_split_size((struct vp_split){1, 9}, 50), SIZE_MAX);
+	assert_false(vp_records_join((struct vp_split){.count = 100, .bytes = 1}, splitter->bytes,
+				     50, 5, (char *)joined, 50));
+	free(splitter);
+}
+
+enum { SAMPLES = 600 };
+
+/* Samples of `processes` processes; every fifth record is another type: 24 bytes, or 32. */
+static size_t make_samples(struct vp_buffer *records, uint32_t processes)
+{
+	for (uint32_t i = 0; i < SAMPLES; i++) {
+		uint64_t time = 1000 + 70000 * i;
+		if (i % 10 == 5)
+			vp_buffer_append(records,
+					 &(struct vp_sample_period){.time = time,
+								    .id = VP_ID_sample_period,
+								    .events = ~0ULL - i},
+					 sizeof(struct vp_sample_period));
+		else if (i % 10 == 9)
+			vp_buffer_append(records,
+					 &(struct vp_vcpu_in){.time = time,
+							      .id = VP_ID_vcpu_in,
+							      .exit_reason = i,
+							      .other_tid = i % 3},
+					 sizeof(struct vp_vcpu_in));
+		else
+			vp_buffer_append(records,
+					 &(struct vp_guest_sample){.time = time,
+								   .id = VP_ID_guest_sample,
+								   .as_root = i % processes,
+								   .ip = 0xffffffff81000000 + i * i,
+								   .guest_tid = 7},
+					 sizeof(struct vp_guest_sample));
+	}
+	return records->size;
+}
+
+/* Splits and joins the records; returns the number of templates, and the split size. */
+static uint32_t templates_of(const struct vp_buffer *records, size_t *split_size)
+{
+	struct vp_splitter *splitter = vp_alloc(sizeof(*splitter));
+	VP_AUTO_FREE char *joined = vp_alloc(records->size);
+	struct vp_split split = vp_records_split(splitter, records->bytes, records->size, 5);
+
+	assert_true(
+	    vp_records_join(split, splitter->bytes, splitter->size, 5, joined, records->size));
+	assert_memory_equal(joined, records->bytes, records->size);
+	*split_size = splitter->size;
+	free(splitter);
+	return split.templates;
+}
+
+/* Samples of few processes are an index, an address and a time each. Those of many have no
+ * templates, and neither have records with large ones among them, nor other records. */
+static void test_split_templates(void **state)
+{
+	struct vp_buffer few = {0}, many = {0};
+	struct vp_vcpu_out event = {.time = UINT64_MAX, .id = VP_ID_vcpu_out};
+	struct vp_chain_frames chain = {.time = UINT64_MAX, .id = VP_ID_chain_frames};
+	size_t size, whole;
+
+	make_samples(&few, 4);
+	/* Of 4 processes, periods, and switches from 3 threads. */
+	assert_int_equal(templates_of(&few, &size), 8);
+	whole = 4 * (sizeof(struct vp_guest_sample) - 8) + (sizeof(struct vp_sample_period) - 8) +
+		3 * (sizeof(struct vp_vcpu_in) - 8);
+	assert_int_equal(size, whole + SAMPLES * (1 + 4 + 3));
+	whole = make_samples(&many, SAMPLES);
+	assert_int_equal(templates_of(&many, &size), 0);
+	assert_int_equal(size, whole - SAMPLES * (8 - 3));
+	for (size_t i = 0; i < SAMPLES / 5 * 3 + 1; i++)
+		vp_buffer_append(&few, &event, sizeof(event));
+	assert_int_equal(templates_of(&few, &size), 0);
+	few.size -= sizeof(event);
+	assert_int_equal(templates_of(&few, &size), 9);
+	vp_buffer_append(&few, &chain, sizeof(chain));
+	assert_int_equal(templates_of(&few, &size), 0);
+	vp_buffer_deinit(&few);
+	vp_buffer_deinit(&many);
+}
+
+static bool joins(struct vp_split split, const struct vp_buffer *from, size_t size)
+{
+	VP_AUTO_FREE char *bytes = vp_alloc(from->size), *joined = vp_alloc(size);
+
+	/* Both are exactly as large, so that a byte outside is found. */
+	memcpy(bytes, from->bytes, from->size);
+	return vp_records_join(split, bytes, from->size, 5, joined, size);
+}
+
+/* Indices, sizes and numbers of templates are not believed. */
+static void test_split_templates_lie(void **state)
+{
+	struct vp_splitter *splitter = vp_alloc(sizeof(*splitter));
+	struct vp_buffer records = {0}, bytes = {0};
+	struct vp_host_sample sample = {.id = VP_ID_host_sample};
+	struct vp_split split, lie;
+
+	size_t size = make_samples(&records, 4);
+	split = vp_records_split(splitter, records.bytes, size, 5);
+	vp_buffer_append(&bytes, splitter->bytes, splitter->size);
+	size_t indices = splitter->size - SAMPLES * 8;
+	assert_true(joins(split, &bytes, size));
+	for (size_t i = 0; i < SAMPLES; i += 50) {
+		bytes.bytes[indices + i] = (char)split.templates;
+		assert_false(joins(split, &bytes, size));
+		bytes.bytes[indices + i] = splitter->bytes[indices + i];
+	}
+	assert_false(joins(split, &bytes, size - 8));
+	assert_false(joins(split, &bytes, size + 8));
+	for (uint32_t count = 1; count < 300; count++) {
+		lie = split;
+		lie.templates = (uint16_t)count;
+		assert_true(joins(lie, &bytes, size) == (count == split.templates));
+	}
+	lie = split;
+	lie.reserved = 1;
+	assert_false(joins(lie, &bytes, size));
+	bytes.size--;
+	assert_false(joins(split, &bytes, size));
+	bytes.size = 3;
+	assert_false(joins(split, &bytes, size));
+	/* One template more than there may be. */
+	bytes.size = 0;
+	for (size_t i = 0; i <= VP_TEMPLATES_MAX; i++)
+		vp_buffer_append(&bytes, (char *)&sample + 8, sizeof(sample) - 8);
+	memset(vp_buffer_extend(&bytes, 5), 0, 5);
+	lie = (struct vp_split){.count = 1, .templates = VP_TEMPLATES_MAX + 1};
+	assert_false(joins(lie, &bytes, sizeof(sample)));
+	vp_buffer_deinit(&records);
+	vp_buffer_deinit(&bytes);
 	free(splitter);
 }
 
@@ -782,6 +914,8 @@ int main(void)
 	    cmocka_unit_test(test_garbage_between_packets),
 	    cmocka_unit_test(test_compressed_is_the_same),
 	    cmocka_unit_test(test_split),
+	    cmocka_unit_test(test_split_templates),
+	    cmocka_unit_test(test_split_templates_lie),
 	    cmocka_unit_test(test_compressed_truncated),
 	    cmocka_unit_test(test_compressed_with_bits_flipped),
 	    cmocka_unit_test(test_compressed_lies),
