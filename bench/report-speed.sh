@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Times `vperf report` and `perf report --stdio` on as many samples each, made by bench/gen-recording:
 # the same number of functions and processes, hit with the same distribution. Three runs each, the
-# files in the page cache; the median counts.
+# files in the page cache; the median counts. Text also by one thread, and from a compressed recording
+# (record -z), of which the time relative to the uncompressed one is printed.
 #
 #   bench/report-speed.sh [BUILD-DIR [SAMPLES]]      (build, 10000000)
 set -eu
@@ -25,6 +26,7 @@ done
 [ "$(nm "$work/program" | awk '$3 == "function_1" { print $1 }')" = 0000000000401040 ]
 
 "$build/bench/gen-recording" "$samples" "$work/vperf.data"
+"$build/bench/gen-recording" -z "$samples" "$work/vperf-z.data"
 "$build/bench/gen-recording" --perf "$samples" "$work/perf.data" "$work/program"
 
 # Prints "CPU-SECONDS SECONDS KIB STATUS" of the command: the median of three runs by CPU time, which
@@ -59,10 +61,19 @@ row()
 }
 
 echo "$samples synthetic samples, $(nproc) CPUs: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)"
-cat "$work"/vperf.data/host/cpu* "$work/perf.data" >/dev/null
+cat "$work"/vperf.data/host/cpu* "$work"/vperf-z.data/host/cpu* "$work/perf.data" >/dev/null
 printf '%-28s %11s %13s %12s %12s\n' "" CPU elapsed "CPU rate" "peak RSS"
 row "perf report --stdio" perf report --stdio -i "$work/perf.data"
 perf_cpu=$last
+for view in host guest unified; do
+	vm=()
+	[ $view = guest ] && vm=(--vm vm0)
+	row "vperf -j1 $view" "$build/vperf" report -j1 --view $view "${vm[@]}" "$work/vperf.data"
+	awk "BEGIN { printf \"%-28s %9.1f times as fast (CPU time)\n\", \"\", $perf_cpu / $last }"
+	plain_cpu=$last
+	row "vperf -j1 $view, of -z" "$build/vperf" report -j1 --view $view "${vm[@]}" "$work/vperf-z.data"
+	awk "BEGIN { printf \"%-28s %9.2f times the time of uncompressed\n\", \"\", $last / $plain_cpu }"
+done
 for format in text json csv folded; do
 	for view in host guest unified; do
 		vm=()
