@@ -329,6 +329,28 @@ static bool may_look_up(struct vp_java_stack *stack, struct cached_frame *cached
 	return true;
 }
 
+static bool has_inlined(const struct vp_java_frame *frame)
+{
+	return frame && frame->scope.n_inlined;
+}
+
+/* A frame of compiled code, or not of Java: its address, whose name is that of the innermost method
+ * there. Callers with inlined methods are addresses of methods: their code was not sampled. */
+static void put_code(struct new_chain *to, uint32_t number, const struct vp_java_frame *frame,
+		     struct vp_java_found *found)
+{
+	uint64_t ip = to->chain->ips[number], fp = to->chain->fps[number];
+	unsigned first = number == 0;
+
+	if (first || !has_inlined(frame))
+		put_frame(to, ip, fp);
+	if (!has_inlined(frame))
+		return;
+	for (unsigned i = first; i < frame->scope.n_inlined; i++)
+		put_method(to, frame->scope.inlined[i], fp, found);
+	put_method(to, frame->method, fp, found);
+}
+
 static void put_one(struct vp_java_stack *stack, struct new_chain *to, uint32_t number,
 		    struct vp_java_found *found)
 {
@@ -343,12 +365,10 @@ static void put_one(struct vp_java_stack *stack, struct new_chain *to, uint32_t 
 		put_method(to, method, fp, found);
 		return;
 	}
-	/* The innermost frame is the sampled address. Debug information is exact only at calls. */
-	for (unsigned i = 0; frame && number && i < frame->n_inlined; i++)
-		put_method(to, frame->inlined[i], fp, found);
-	if (cached && to->count < VP_CHAIN_FRAMES && may_look_up(stack, cached))
+	if (cached && !(number && has_inlined(frame)) && to->count < VP_CHAIN_FRAMES &&
+	    may_look_up(stack, cached))
 		found->code[found->n_code++] = addr;
-	put_frame(to, ip, fp);
+	put_code(to, number, frame, found);
 }
 
 void vp_java_frames_put(struct vp_java_stack *stack, struct vp_user_chain *chain,

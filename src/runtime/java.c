@@ -178,6 +178,20 @@ bool vp_java_code_find(const struct vp_java_vm *vm, uint64_t addr, struct vp_jav
 	return false;
 }
 
+bool vp_java_code_begin(const struct vp_java_vm *vm, const struct vp_java_code *code, uint64_t *ret)
+{
+	const struct vp_java_layout *at = &vm->tables.at;
+	uint32_t offset;
+
+	if (at->blob_code_begin != VP_JAVA_NONE)
+		return vp_process_u64(vm->memory, code->start + at->blob_code_begin, ret);
+	if (at->blob_code_offset == VP_JAVA_NONE ||
+	    !vp_process_u32(vm->memory, code->start + at->blob_code_offset, &offset))
+		return false;
+	*ret = code->start + offset;
+	return true;
+}
+
 void vp_java_code_each(const struct vp_java_vm *vm,
 		       bool (*each)(void *context, const struct vp_java_code *code), void *context,
 		       bool *damaged)

@@ -46,6 +46,9 @@ struct vp_error *vp_java_heaps_read(struct vp_java_vm *vm) VP_MUST_CHECK;
 /* Finds the block that contains the address; false: not found, or invalid. */
 bool vp_java_code_find(const struct vp_java_vm *vm, uint64_t addr,
 		       struct vp_java_code *ret) VP_MUST_CHECK;
+/* Finds the start of the block's instructions, to which offsets are relative. */
+bool vp_java_code_begin(const struct vp_java_vm *vm, const struct vp_java_code *code,
+			uint64_t *ret) VP_MUST_CHECK;
 /* Calls `each` for every block in use until it returns false; *damaged: the list of blocks is
  * incomplete. */
 void vp_java_code_each(const struct vp_java_vm *vm,

@@ -14,20 +14,6 @@ enum {
 	LONGEST_SEQUENCE = 32,
 };
 
-static bool read_begin(const struct vp_java_vm *vm, uint64_t blob, uint64_t *ret)
-{
-	const struct vp_java_layout *at = &vm->tables.at;
-	uint32_t offset;
-
-	if (at->blob_code_begin != VP_JAVA_NONE)
-		return vp_process_u64(vm->memory, blob + at->blob_code_begin, ret);
-	if (at->blob_code_offset == VP_JAVA_NONE ||
-	    !vp_process_u32(vm->memory, blob + at->blob_code_offset, &offset))
-		return false;
-	*ret = blob + offset;
-	return true;
-}
-
 bool vp_java_frame_find(const struct vp_java_vm *vm, uint64_t addr, struct vp_java_frame *ret)
 {
 	const struct vp_java_layout *at = &vm->tables.at;
@@ -39,7 +25,7 @@ bool vp_java_frame_find(const struct vp_java_vm *vm, uint64_t addr, struct vp_ja
 	    !vp_java_code_find(vm, addr, &code))
 		return false;
 	*ret = (struct vp_java_frame){.kind = code.kind, .start = code.start, .end = code.end};
-	if (!read_begin(vm, code.start, &ret->begin) || ret->begin < code.start ||
+	if (!vp_java_code_begin(vm, &code, &ret->begin) || ret->begin < code.start ||
 	    addr < ret->begin ||
 	    !vp_process_u32(vm->memory, code.start + at->blob_frame_size, &words) ||
 	    !vp_process_u16(vm->memory, code.start + at->blob_frame_complete, &complete))
@@ -47,8 +33,9 @@ bool vp_java_frame_find(const struct vp_java_vm *vm, uint64_t addr, struct vp_ja
 	/* A frame has at least RBP and the return address. */
 	ret->size = words >= 2 && words <= MAX_FRAME / WORD ? words * WORD : 0;
 	ret->complete = complete < MAX_PROLOGUE ? complete : 0;
-	if (code.kind == VP_JAVA_METHOD)
-		ret->n_inlined = vp_java_scopes_read(vm, &code, addr - ret->begin, ret->inlined);
+	ret->method = code.kind == VP_JAVA_METHOD ? code.method : 0;
+	if (!ret->method || !vp_java_scopes_read(vm, &code, addr - ret->begin, &ret->scope))
+		ret->scope.n_inlined = 0;
 	return true;
 }
 

@@ -14,8 +14,8 @@ struct vp_java_frame {
 	uint64_t begin, end; /* of its instructions */
 	uint32_t size;       /* bytes, with the return address; 0: unknown */
 	uint32_t complete;   /* bytes from `begin`, after which the frame has its size */
-	unsigned n_inlined;  /* methods that were inlined, … */
-	uint64_t inlined[VP_JAVA_INLINED]; /* … innermost first, without the compiled one */
+	uint64_t method;     /* the compiled one; 0: none */
+	struct vp_java_scope scope;
 };
 
 /* Finds the frame's layout, for an instruction in a code heap; false: not found, or invalid. */

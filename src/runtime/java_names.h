@@ -2,7 +2,8 @@
 /*
  * Names of a Java process's code, each valid from a time on. Code is replaced and its address
  * reused, so names are read soon after a sample. A compiled method is identified by its compile id,
- * and its name is read once.
+ * and its name is read once. Instructions of methods that were inlined into it have a name of their
+ * own from their first sample on.
  */
 #ifndef VP_RUNTIME_JAVA_NAMES_H
 #define VP_RUNTIME_JAVA_NAMES_H

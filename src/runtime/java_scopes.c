@@ -2,6 +2,7 @@
 #include "runtime/java_scopes.h"
 
 #include "base/macros.h"
+#include "runtime/java_loop.h"
 #include "runtime/java_tables.h"
 #include "runtime/process_memory.h"
 
@@ -19,6 +20,7 @@ struct java_scopes {
 	uint64_t pcs, pcs_end;
 	uint64_t data, data_end;
 	uint64_t metadata, metadata_end;
+	uint64_t code;     /* its first instruction */
 	bool without_zero; /* no byte of a compressed number is zero: JDK 20 and newer */
 };
 
@@ -94,9 +96,10 @@ static bool find_scopes(const struct vp_java_vm *vm, const struct vp_java_code *
 {
 	const struct vp_java_layout *at = &vm->tables.at;
 
-	if (at->pc_offset == VP_JAVA_NONE || at->pc_scope == VP_JAVA_NONE ||
-	    at->pc_size == VP_JAVA_NONE || at->pc_size < 8 || at->pc_size > MAX_PC_SIZE ||
-	    at->pc_offset > at->pc_size - 4 || at->pc_scope > at->pc_size - 4)
+	if (!vp_java_code_begin(vm, code, &ret->code) || at->pc_offset == VP_JAVA_NONE ||
+	    at->pc_scope == VP_JAVA_NONE || at->pc_size == VP_JAVA_NONE || at->pc_size < 8 ||
+	    at->pc_size > MAX_PC_SIZE || at->pc_offset > at->pc_size - 4 ||
+	    at->pc_scope > at->pc_size - 4)
 		return false;
 	return (at->nmethod_immutable != VP_JAVA_NONE ? find_in_data(vm, code, ret)
 						      : find_in_block(vm, code, ret)) &&
@@ -114,15 +117,29 @@ static bool read_pc(const struct vp_java_vm *vm, const struct java_scopes *scope
 	return vp_process_u32(vm->memory, scopes->pcs + number * at->pc_size + member, ret);
 }
 
-/* Finds the innermost scope of an instruction: that of the next entry, as entries are at return
- * addresses. The first and the last one are delimiters. */
+/* The branch after a loop's safepoint belongs to the entry before it. True: it includes the offset.
+ */
+static bool split_at_branch(const struct vp_java_vm *vm, uint64_t code, uint64_t offset,
+			    struct vp_java_scope *scope)
+{
+	uint64_t end;
+
+	if (!vp_java_loop_end(vm->memory, code + scope->begin, &end) || end - code >= scope->end)
+		return false;
+	bool inside = offset < end - code;
+	*(inside ? &scope->end : &scope->begin) = end - code;
+	return inside;
+}
+
+/* Finds the instructions of the same scope, and its place: that of the next entry, as entries are
+ * at return addresses. The first and the last one are delimiters. */
 static bool find_first(const struct vp_java_vm *vm, const struct java_scopes *scopes,
-		       uint64_t offset, uint32_t *ret)
+		       uint64_t offset, struct vp_java_scope *scope, uint32_t *ret)
 {
 	const struct vp_java_layout *at = &vm->tables.at;
 	uint64_t count = (scopes->pcs_end - scopes->pcs) / at->pc_size;
 	uint64_t low = 1, high = count ? count - 1 : 0;
-	uint32_t value;
+	uint32_t value, before;
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
@@ -133,7 +150,15 @@ static bool find_first(const struct vp_java_vm *vm, const struct java_scopes *sc
 		else
 			high = middle;
 	}
-	return count > 2 && low < count - 1 && read_pc(vm, scopes, low, at->pc_scope, ret);
+	if (count <= 2 || !read_pc(vm, scopes, low - 1, at->pc_offset, &before) ||
+	    !read_pc(vm, scopes, low, at->pc_offset, &value))
+		return false;
+	scope->begin = (int32_t)before > 0 ? before : 0;
+	scope->end = value;
+	if (low > 1 && split_at_branch(vm, scopes->code, offset, scope))
+		low--;
+	return low < count - 1 && read_pc(vm, scopes, low, at->pc_scope, ret) &&
+	       offset >= scope->begin && offset < scope->end;
 }
 
 /* Reads a number (UNSIGNED5): bytes of at least 192 are followed by another one. */
@@ -176,23 +201,25 @@ static bool read_scope(const struct vp_java_vm *vm, const struct java_scopes *sc
 	       *method && *method % WORD == 0;
 }
 
-unsigned vp_java_scopes_read(const struct vp_java_vm *vm, const struct vp_java_code *code,
-			     uint64_t offset, uint64_t methods[VP_JAVA_INLINED])
+bool vp_java_scopes_read(const struct vp_java_vm *vm, const struct vp_java_code *code,
+			 uint64_t offset, struct vp_java_scope *ret)
 {
 	struct java_scopes scopes;
 	uint32_t at, sender;
-	unsigned count = 0;
 
-	if (!find_scopes(vm, code, &scopes) || !find_first(vm, &scopes, offset, &at))
-		return 0;
-	for (;; at = sender) {
+	*ret = (struct vp_java_scope){0};
+	if (!find_scopes(vm, code, &scopes) || !find_first(vm, &scopes, offset, ret, &at))
+		return false;
+	for (unsigned count = 0;; at = sender) {
 		uint64_t method;
 		if (!read_scope(vm, &scopes, at, &sender, &method))
-			return 0;
-		if (!sender)
-			return method == code->method ? count : 0;
+			return false;
+		if (!sender) {
+			ret->n_inlined = count;
+			return method == code->method;
+		}
 		if (count == VP_JAVA_INLINED)
-			return 0;
-		methods[count++] = method;
+			return false;
+		ret->inlined[count++] = method;
 	}
 }

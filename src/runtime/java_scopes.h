@@ -4,13 +4,21 @@
 #ifndef VP_RUNTIME_JAVA_SCOPES_H
 #define VP_RUNTIME_JAVA_SCOPES_H
 
+#include "base/macros.h"
 #include "runtime/java.h"
 
 enum { VP_JAVA_INLINED = 16 };
 
-/* Writes the addresses of the methods that were inlined at an offset in the code, innermost first;
- * returns their number. 0: none, unknown or invalid. */
-unsigned vp_java_scopes_read(const struct vp_java_vm *vm, const struct vp_java_code *code,
-			     uint64_t offset, uint64_t methods[VP_JAVA_INLINED]);
+/* Instructions that are of the same methods. */
+struct vp_java_scope {
+	uint64_t begin, end; /* offsets in the code's instructions */
+	unsigned n_inlined;
+	uint64_t inlined[VP_JAVA_INLINED]; /* methods, innermost first, without the compiled one */
+};
+
+/* Finds the methods that were inlined at an offset in the code's instructions; false: unknown or
+ * invalid. */
+bool vp_java_scopes_read(const struct vp_java_vm *vm, const struct vp_java_code *code,
+			 uint64_t offset, struct vp_java_scope *ret) VP_MUST_CHECK;
 
 #endif

@@ -39,13 +39,13 @@ static void find_frame(const struct vp_java_vm *vm, uint64_t addr)
 
 	if (!vp_java_frame_find(vm, addr, &frame))
 		return;
-	if (addr < frame.begin || addr >= frame.end || frame.n_inlined > VP_JAVA_INLINED)
+	if (addr < frame.begin || addr >= frame.end || frame.scope.n_inlined > VP_JAVA_INLINED)
 		abort();
 	if (vp_java_frame_state(vm->memory, &frame, addr) > VP_JAVA_FRAME_NOT_BUILT ||
 	    vp_java_frame_state_arm(vm->memory, &frame, addr) > VP_JAVA_FRAME_NOT_BUILT)
 		abort();
-	for (unsigned i = 0; i < frame.n_inlined; i++)
-		if (!frame.inlined[i] || frame.inlined[i] % 8)
+	for (unsigned i = 0; i < frame.scope.n_inlined; i++)
+		if (!frame.scope.inlined[i] || frame.scope.inlined[i] % 8)
 			abort();
 }
 

@@ -91,6 +91,28 @@ SETTLED = 5
 LEAST_OF_ALL = 90.0
 
 
+# Small methods that compilers inline, each with a known share of the time. The loops of Counted have no safepoint, and so no debug information
+# without the option.
+INLINED = """public class {name} {{
+    static long sink;
+    static long left(long x) {{ for (int i = 0; i < 1200; i += {step}) x = x * 31 + (x >> 7); return x; }}
+    static long right(long x) {{ for (int i = 0; i < 800; i += {step}) x = x * 31 + (x >> 7); return x; }}
+    static long work(long x) {{ for (int i = 0; i < 50; i++) x = right(left(x)); return x; }}
+    public static void main(String[] args) {{
+        long end = System.nanoTime() + Long.parseLong(args[0]) * 1000000000L;
+        while (System.nanoTime() < end)
+            sink = work(sink + 1);
+    }}
+}}
+"""
+INLINED_SHARES = {"left": 60, "right": 40}
+INLINED_STEPS = {"Inlined": "1 + (int)(x >>> 63)", "Counted": "1"}
+INLINED_RUNS = {"inlined": "Inlined", "inlined-first-compiler": "-XX:TieredStopAtLevel=1 Inlined",
+                "inlined-interpreted": "-Xint Inlined",
+                "inlined-option": "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints Counted"}
+INLINED_SETTLED = 3
+
+
 def run(*command):
     subprocess.run([str(word) for word in command], check=True, timeout=300)
 
@@ -151,6 +173,31 @@ def run_stacks(directory, event="", arch=AMD64):
 
 def run_stacks_on_arm(directory):
     return run_stacks(directory, "-e cpu-clock ", ARM64)
+
+
+def write_inlined(work):
+    for name, step in INLINED_STEPS.items():
+        (work / f"{name}.java").write_text(INLINED.format(name=name, step=step))
+
+
+def run_inlined(directory):
+    return run_program(directory, write_inlined, [(name, "", f"{program} 8") for name, program in INLINED_RUNS.items()])
+
+
+def inlined(run_, claims):
+    """Without -g, a sample counts as the innermost method, also if that was inlined."""
+    for name, program in INLINED_RUNS.items():
+        report = run_.report("guest", "--vm", "g1", "--no-host-files", *run_.settled(name, "java", INLINED_SETTLED), recording=name)
+        own = f"{program.split()[-1]}."
+        rows = [(row["function"], row["samples"]) for row in report["rows"] if row["kind"] == "user" and row["process"] == "java"]
+        total = sum(samples for _, samples in rows)
+        shares = {method: sum(samples for function, samples in rows if function == own + method) for method in INLINED_SHARES}
+        counted = sum(shares.values())
+        others = sorted(((samples, function) for function, samples in rows if function not in [own + method for method in shares]), reverse=True)
+        claims.check(total > 2000 and 100 * counted >= LEAST_NAMED * total, f"{name}: {counted} of {total} samples of Java "
+                     f"({100 * counted / max(total, 1):.2f} %) are in the known small methods, at least {LEAST_NAMED} %: {others[:4]}")
+        for method, expected in INLINED_SHARES.items():
+            claims.share(f"{name}: {method}()", shares[method], (counted, report), expected, beside=BESIDE)
 
 
 def is_unnamed(function):
@@ -216,15 +263,17 @@ def stacks(run_, claims):
         rest = max((stack for stack in found if not methods_of(stack["frames"])), key=lambda stack: stack["samples"], default=None)
         claims.check(100 * right >= LEAST_OF_ALL * total, f"{name}: {right} of all {total} chains of Java, at least {LEAST_OF_ALL} %: "
                      f"{rest and (rest['samples'], rest['frames'])}")
-        deepest = sum(stack["samples"] for stack in known if methods_of(stack["frames"])[-2:] in (["deep", "tiny"], ["deep", "deep"]))
-        claims.check(2 * deepest > counted, f"{name}: {deepest} of {counted} chains are in the recursion, more than half")
+        deepest = sum(stack["samples"] for stack in known if methods_of(stack["frames"])[-2:] == ["deep", "tiny"])
+        claims.check(2 * deepest > counted, f"{name}: {deepest} of {counted} chains end in the innermost method, inlined or not, more than half")
 
 
 run_java.is_virtual = True
 run_java_on_arm.is_virtual = True
+run_inlined.is_virtual = True
 run_stacks.is_virtual = True
 run_stacks_on_arm.is_virtual = True
 TESTS = []
 QUICK = ()
-FULL = [("names: java without options", run_java, java), ("64-bit Arm, java", run_java_on_arm, java), ("names: java stacks", run_stacks, stacks),
+FULL = [("names: java without options", run_java, java), ("64-bit Arm, java", run_java_on_arm, java),
+        ("names: java, inlined methods", run_inlined, inlined), ("names: java stacks", run_stacks, stacks),
         ("64-bit Arm, java stacks", run_stacks_on_arm, stacks)]

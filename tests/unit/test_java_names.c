@@ -77,6 +77,59 @@ static void test_replaced(void **state)
 	vp_code_names_deinit(&process.names);
 }
 
+/* Instructions of an inlined method have its name, from their first sample on. */
+static void test_inlined(void **state)
+{
+	struct process process;
+	uint64_t blob, begin;
+
+	(void)state;
+	process_start(&process);
+	blob = java_blob(&process.java, 2);
+	begin = blob + JAVA_CODE_OFFSET;
+	assert_true(vp_java_names_see(&process.names, &process.vm, begin + 0x18, 100, NULL));
+	assert_int_equal(process.names.births.count, 2);
+	expect_birth(&process, 0, blob, 100, spin);
+	expect_birth(&process, 1, begin + 0x10, 100, init);
+	assert_int_equal(process.names.births.at[1].size, 0x10);
+	/* The others are the compiled method's, and need no other name than their own range's. */
+	assert_true(vp_java_names_see(&process.names, &process.vm, begin + 8, 300, NULL));
+	assert_int_equal(process.names.births.count, 3);
+	expect_birth(&process, 2, begin, 300, spin);
+	assert_int_equal(process.names.births.at[2].size, 0x10);
+	assert_true(vp_java_names_see(&process.names, &process.vm, begin + 0x1f, 90, NULL));
+	assert_int_equal(process.names.births.count, 3);
+	expect_birth(&process, 0, blob, 90, spin);
+	expect_birth(&process, 1, begin + 0x10, 90, init);
+	/* Compiled once more. */
+	java_put(&process.java, blob - JAVA_BASE + 0x28, 201, 4);
+	assert_true(vp_java_names_see(&process.names, &process.vm, begin + 0x18, 600, NULL));
+	assert_int_equal(process.names.births.count, 5);
+	expect_birth(&process, 3, blob, 600, spin);
+	expect_birth(&process, 4, begin + 0x10, 600, init);
+	vp_code_names_deinit(&process.names);
+}
+
+/* The branch after a loop's safepoint is of the method of the safepoint. */
+static void test_branch_of_loop(void **state)
+{
+	static const char loop[] = "\x41\x85\x02\x7c\xf0"; /* test %eax,(%r10); jl back */
+	struct process process;
+	uint64_t begin;
+
+	(void)state;
+	process_start(&process);
+	begin = java_blob(&process.java, 2) + JAVA_CODE_OFFSET;
+	memcpy(process.java.bytes + (begin - JAVA_BASE) + 0x10, loop, sizeof(loop) - 1);
+	assert_true(vp_java_names_see(&process.names, &process.vm, begin + 0x14, 100, NULL));
+	expect_birth(&process, 1, begin + 0x10, 100, spin);
+	assert_int_equal(process.names.births.at[1].size, 5);
+	assert_true(vp_java_names_see(&process.names, &process.vm, begin + 0x15, 100, NULL));
+	expect_birth(&process, 2, begin + 0x15, 100, init);
+	assert_int_equal(process.names.births.at[2].size, 0x10 - 5);
+	vp_code_names_deinit(&process.names);
+}
+
 static void test_known_code_is_not_read_again(void **state)
 {
 	struct process process;
@@ -165,6 +218,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_replaced),
+	    cmocka_unit_test(test_inlined),
+	    cmocka_unit_test(test_branch_of_loop),
 	    cmocka_unit_test(test_known_code_is_not_read_again),
 	    cmocka_unit_test(test_failures_are_counted),
 	    cmocka_unit_test(test_interpreted),
