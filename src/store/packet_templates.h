@@ -52,8 +52,10 @@ static VP_INLINE size_t vp_record_rest_size(const char *rest, size_t left)
 	if (left < sizeof(begin.id))
 		return 0;
 	memcpy(&begin, rest, left < sizeof(begin) ? left : sizeof(begin));
-	size_t size = begin.id < VP_ID_DEFINED ? vp_record_size(begin.id) : begin.size;
-	return size >= sizeof(struct vp_record_header) && size - time <= left ? size - time : 0;
+	bool defined = begin.id >= VP_ID_DEFINED;
+	size_t size = defined ? begin.size : vp_record_size(begin.id);
+	size_t least = defined ? sizeof(struct vp_defined_record) : sizeof(struct vp_record_header);
+	return size >= least && size - time <= left ? size - time : 0;
 }
 
 /* Removes all. */

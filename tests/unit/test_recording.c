@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/macros.h"
 #include "make_recording.h"
+#include "schema/event_class.h"
 #include "store/decompress.h"
 #include "store/packet_zstd.h"
 #include "store/trace_reader.h"
@@ -229,6 +230,9 @@ static void test_split(void **state)
 	}
 	assert_int_equal(vp_records_split(splitter, (char *)records, sizeof(records) - 1, 5).count,
 			 0);
+	/* Its size would be partly in the next record. */
+	memcpy(records, &(struct vp_defined_record){.id = VP_ID_DEFINED, .size = 11}, 11);
+	assert_int_equal(vp_records_split(splitter, (char *)records, 11, 0).count, 0);
 	assert_false(vp_records_join((struct vp_split){.count = 100, .bytes = 1}, splitter->bytes,
 				     50, 5, (char *)joined, 50));
 	free(splitter);
