@@ -6,22 +6,46 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "schema/exit_reason.h"
 #include "schema/records.h"
 
-static void put_thief(const struct vp_snapshot_cause *cause, struct vp_buffer *out)
+/* On Xen the vCPU with that substitute for a tid. */
+static bool put_vcpu(const vp_vms *vms, uint32_t tid, struct vp_buffer *out)
+{
+	vp_vec_each (vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu)
+			if (vm->has_domain && vcpu->tid == tid) {
+				vp_buffer_printf(out, "vCPU %u of VM '%s'", vcpu->number, vm->name);
+				return true;
+			}
+	return false;
+}
+
+static void put_thief(const struct vp_snapshot_cause *cause, const vp_vms *vms, bool is_domain,
+		      struct vp_buffer *out)
 {
 	char duration[VP_DURATION_SIZE];
 
-	if (cause->thief_tid)
+	if (is_domain && cause->thief_tid) {
+		vp_buffer_string(out, "; of this, ");
+		if (!put_vcpu(vms, cause->thief_tid, out))
+			vp_buffer_string(out, "a vCPU of another domain");
+		vp_buffer_printf(out, " had pCPU %u for %s", cause->pcpu,
+				 vp_text_duration(cause->thief_ns, duration));
+	} else if (is_domain) {
+		vp_buffer_printf(out, "; no vCPU had pCPU %u", cause->pcpu);
+	} else if (cause->thief_tid) {
 		vp_buffer_printf(out, "; of this, '%s' (thread %u) had pCPU %u for %s",
 				 cause->thief_comm, cause->thief_tid, cause->pcpu,
 				 vp_text_duration(cause->thief_ns, duration));
-	else
+	} else {
 		vp_buffer_printf(out, "; the thread on pCPU %u is unknown", cause->pcpu);
+	}
 }
 
-static void put_event(const struct vp_snapshot_cause *cause, struct vp_buffer *out)
+static void put_event(const struct vp_snapshot_cause *cause, const vp_vms *vms, bool is_domain,
+		      struct vp_buffer *out)
 {
 	char text[VP_DURATION_SIZE], reason[VP_EXIT_NAME_SIZE];
 	const char *duration = vp_text_duration(cause->ns, text);
@@ -29,11 +53,11 @@ static void put_event(const struct vp_snapshot_cause *cause, struct vp_buffer *o
 	switch ((enum vp_condition)cause->condition) {
 	case VP_CONDITION_STEAL:
 		vp_buffer_printf(out, "was runnable for %s without a pCPU", duration);
-		put_thief(cause, out);
+		put_thief(cause, vms, is_domain, out);
 		break;
 	case VP_CONDITION_WAKEUP:
 		vp_buffer_printf(out, "got a pCPU %s after it was woken", duration);
-		put_thief(cause, out);
+		put_thief(cause, vms, is_domain, out);
 		break;
 	case VP_CONDITION_EXIT:
 		vp_buffer_printf(
@@ -41,7 +65,9 @@ static void put_event(const struct vp_snapshot_cause *cause, struct vp_buffer *o
 		    vp_exit_reason_name((enum vp_vendor)cause->vendor, cause->reason, reason));
 		break;
 	case VP_CONDITION_THROTTLED:
-		vp_buffer_string(out, "was throttled: the CPU quota of its cgroup was used up");
+		vp_buffer_string(
+		    out, is_domain ? "was throttled: the cap of its domain was used up"
+				   : "was throttled: the CPU quota of its cgroup was used up");
 		break;
 	case VP_CONDITIONS:
 		break;
@@ -64,8 +90,11 @@ static char *trigger_text(const struct vp_snapshot_cause *cause, const vp_vms *v
 		vp_buffer_string(&out, "?");
 	else
 		vp_buffer_printf(&out, "%u", cause->vcpu);
-	vp_buffer_printf(&out, " of VM '%s' (thread %u) ", vm ? vm->name : "?", cause->tid);
-	put_event(cause, &out);
+	vp_buffer_printf(&out, " of VM '%s' ", vm ? vm->name : "?");
+	const bool is_domain = vm && vm->has_domain;
+	if (!is_domain)
+		vp_buffer_printf(&out, "(thread %u) ", cause->tid);
+	put_event(cause, vms, is_domain, &out);
 	char *text = vp_strdup(vp_buffer_text(&out));
 	vp_buffer_deinit(&out);
 	return text;

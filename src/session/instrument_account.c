@@ -18,6 +18,7 @@
 #include "session/hypervisor_choice.h"
 #include "session/identity_user.h"
 #include "session/instrument.h"
+#include "session/session_flight.h"
 #include "store/cgroups.h"
 #include "store/packet.h"
 #include "store/recording.h"
@@ -76,6 +77,7 @@ static struct vp_error *account_instrument_open(struct vp_instrument *instrument
 	account->options.exit_event = services->exit_event;
 	account->options.kernel = vp_session_kernel_btf(session);
 	account->options.guest_sampler = services->guest_sampler;
+	account->options.watch = vp_session_condition_watch(session);
 	const struct vp_hypervisor *hypervisor = vp_session_hypervisor(session);
 	VP_TRY(vp_account_writer_open(hypervisor->account(), vp_session_vms(session),
 				      hypervisor->vendor(), &account->options, take_account,

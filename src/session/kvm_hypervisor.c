@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "collect/guests/guest_access.h"
 #include "collect/programs/account_source.h"
+#include "collect/programs/conditions.h"
 #include "collect/programs/hypervisor.h"
 
 #include "host/host.h"
 #include "host/vm_scan.h"
 #include "session/probe.h"
+
+static const struct vp_condition_ops *kvm_conditions(void)
+{
+	static const struct vp_condition_ops ops = {.open = vp_condition_watch_open,
+						    .add = vp_condition_watch_add,
+						    .arm = vp_condition_watch_arm,
+						    .fd = vp_condition_watch_fd,
+						    .take = vp_condition_watch_take,
+						    .dropped = vp_condition_watch_dropped,
+						    .free = vp_condition_watch_free};
+
+	return &ops;
+}
 
 const struct vp_hypervisor *vp_hypervisor_kvm(void)
 {
@@ -21,6 +35,7 @@ const struct vp_hypervisor *vp_hypervisor_kvm(void)
 	    .has_processes = true,
 	    .guest_access = vp_guest_access_kvm,
 	    .account = vp_account_source_ops,
+	    .conditions = kvm_conditions,
 	    .source = vp_source,
 	};
 

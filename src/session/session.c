@@ -385,11 +385,11 @@ struct vp_error *vp_session_open(struct vp_session *session)
 	VP_TRY(vp_recording_dir_claim(session->options.directory, &session->dir));
 	const char *directory = session->dir.now;
 	VP_TRY(find_vms(session));
+	VP_TRY(vp_session_flight_open(session));
 	VP_TRY(open_instruments(session));
 	if (session->hypervisor->has_counter_times)
 		vp_session_warn_of_clock(session);
 	session_describe(session);
-	VP_TRY(vp_session_flight_open(session));
 	VP_TRY(vp_trace_writer_create_host(directory, session->info.hostname, &session->trace));
 	if (session->options.compression)
 		vp_trace_writer_compress(session->trace, (int)session->options.compression);

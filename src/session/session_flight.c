@@ -14,7 +14,6 @@
 #include "base/vec.h"
 #include "bpf/conditions_abi.h"
 #include "collect/programs/conditions.h"
-#include "host/host.h"
 #include "host/host_maps.h"
 #include "host/vm_scan.h"
 #include "schema/condition.h"
@@ -36,6 +35,7 @@ enum { MAX_NAMES = 1000 };
 
 struct vp_session_flight {
 	int listener;
+	const struct vp_condition_ops *ops;
 	struct vp_condition_watch *watch; /* NULL: no trigger */
 	size_t n_watched;                 /* number of VMs added to it */
 	struct vp_fired fired;            /* the trigger of the next snapshot */
@@ -61,8 +61,7 @@ static void watch_chosen(struct vp_session *session)
 
 	for (; flight->watch && flight->n_watched < session->vms.count; flight->n_watched++)
 		if (vp_session_is_chosen(session, &session->vms.at[flight->n_watched]))
-			vp_condition_watch_add(flight->watch,
-					       session->vms.at[flight->n_watched].pid);
+			flight->ops->add(flight->watch, session->vms.at[flight->n_watched].pid);
 }
 
 struct vp_error *vp_session_flight_open(struct vp_session *session)
@@ -73,18 +72,33 @@ struct vp_error *vp_session_flight_open(struct vp_session *session)
 		return NULL;
 	session->flight = vp_alloc(sizeof(*session->flight));
 	session->flight->listener = -1;
-	free(session->info.mode);
-	session->info.mode = vp_strdup("flight");
+	session->flight->ops = session->hypervisor->conditions();
 	return has_conditions(session)
-		   ? vp_condition_watch_open(&options->conditions, !session->options.n_vm_names,
-					     &session->flight->watch)
+		   ? session->flight->ops->open(&options->conditions, !session->options.n_vm_names,
+						&session->flight->watch)
 		   : NULL;
+}
+
+struct vp_condition_watch *vp_session_condition_watch(const struct vp_session *session)
+{
+	return session->flight ? session->flight->watch : NULL;
 }
 
 struct vp_error *vp_session_flight_listen(struct vp_session *session)
 {
-	if (!session->flight)
+	const struct vp_session_flight *flight = session->flight;
+
+	if (!flight)
 		return NULL;
+	free(session->info.mode);
+	session->info.mode = vp_strdup("flight");
+	if (flight->watch && flight->ops->check)
+		VP_TRY(flight->ops->check(flight->watch));
+	const char *missing = flight->watch && flight->ops->missing
+				  ? flight->ops->missing(&session->options.flight->conditions)
+				  : NULL;
+	if (missing)
+		VP_NOTICE(session, "%s", missing);
 	VP_TRY(vp_trace_writer_keep(session->trace, session->options.flight->bytes));
 	/* Some file systems do not support sockets. */
 	VP_AUTO_ERROR struct vp_error *error =
@@ -102,7 +116,8 @@ void vp_session_flight_free(struct vp_session *session)
 	if (!flight)
 		return;
 	vp_control_close(session->dir.now, flight->listener);
-	vp_condition_watch_free(flight->watch);
+	if (flight->watch)
+		flight->ops->free(flight->watch);
 	vp_vec_deinit(&flight->marks);
 	free(flight);
 	session->flight = NULL;
@@ -115,7 +130,7 @@ void vp_session_flight_start(struct vp_session *session)
 	session->info.begun = session->info.start;
 	watch_chosen(session);
 	if (session->flight->watch)
-		vp_condition_watch_arm(session->flight->watch);
+		session->flight->ops->arm(session->flight->watch);
 }
 
 int vp_session_flight_wait(const struct vp_session *session, int timeout_ms, int fds[VP_FLIGHT_FDS],
@@ -128,8 +143,9 @@ int vp_session_flight_wait(const struct vp_session *session, int timeout_ms, int
 		return timeout_ms;
 	if (flight->listener >= 0)
 		fds[(*n_fds)++] = flight->listener;
-	if (flight->watch)
-		fds[(*n_fds)++] = vp_condition_watch_fd(flight->watch);
+	int fd = flight->watch ? flight->ops->fd(flight->watch) : -1;
+	if (fd >= 0)
+		fds[(*n_fds)++] = fd;
 	if (flight->due)
 		next = flight->due;
 	else if (flight->arm_at)
@@ -301,7 +317,7 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 	session->info.start = session_flight_reach_of(session);
 	session->info.snapshot_cause = (struct vp_snapshot_cause){.kind = VP_CAUSE_END};
 	uint64_t dropped =
-	    session->flight->watch ? vp_condition_watch_dropped(session->flight->watch) : 0;
+	    session->flight->watch ? session->flight->ops->dropped(session->flight->watch) : 0;
 	if (dropped)
 		VP_NOTICE(session,
 			  "%llu snapshot triggers suppressed: too soon after the previous snapshot "
@@ -322,7 +338,7 @@ static struct vp_snapshot_cause session_flight_cause_of(struct vp_session *sessi
 					  .tid = fired->tid,
 					  .ns = fired->ns,
 					  .pcpu = fired->cpu,
-					  .vendor = vp_host_vendor(),
+					  .vendor = session->hypervisor->vendor(),
 					  .reason = fired->reason,
 					  .thief_tid = fired->thief_tid,
 					  .thief_ns = fired->thief_ns};
@@ -374,7 +390,7 @@ static void snapshot_by_condition(struct vp_session *session)
 	if (!used_up)
 		return;
 	VP_NOTICE(session, "no further triggered snapshots: %s", used_up);
-	vp_condition_watch_free(flight->watch);
+	flight->ops->free(flight->watch);
 	flight->watch = NULL;
 }
 
@@ -383,13 +399,13 @@ static void step_conditions(struct vp_session *session)
 	struct vp_session_flight *flight = session->flight;
 	uint64_t now = vp_clock_monotonic();
 
-	if (vp_condition_watch_take(flight->watch, &flight->fired))
+	if (flight->ops->take(flight->watch, &flight->fired))
 		flight->due = flight->fired.time + session->options.flight->after_ns;
 	if (flight->due && now >= flight->due) {
 		snapshot_by_condition(session);
 	} else if (flight->arm_at && now >= flight->arm_at) {
 		flight->arm_at = 0;
-		vp_condition_watch_arm(flight->watch);
+		flight->ops->arm(flight->watch);
 	}
 }
 

@@ -9,7 +9,10 @@
 /* For a session with options.flight; otherwise all functions do nothing. Errors: a trigger that
  * this kernel does not support. */
 struct vp_error *vp_session_flight_open(struct vp_session *session) VP_MUST_CHECK;
-/* Called when the session's directory exists. Errors: no memory for records, no socket. */
+/* The triggers, for an instrument whose records they are evaluated by; NULL: none. */
+struct vp_condition_watch *vp_session_condition_watch(const struct vp_session *session);
+/* Called when the instruments are open and the session's directory exists. Errors: no memory for
+ * records, a trigger without its data source. */
 struct vp_error *vp_session_flight_listen(struct vp_session *session) VP_MUST_CHECK;
 void vp_session_flight_free(struct vp_session *session);
 /* Arms the triggers. */

@@ -57,21 +57,38 @@ static void read_lists(const struct vp_xen *xen, struct vp_vm *vm, const uint8_t
 	vp_vec_deinit(&pcpus);
 }
 
+/* The cpupool, to be freed by Xen's library; NULL: Xen does not have it. */
+static struct vp_xen_cpupool *find_pool(const struct vp_xen *xen, uint32_t id)
+{
+	struct vp_xen_cpupool *pool = xen->call.cpupool_getinfo(xen->control, id);
+
+	if (!pool || pool->id == id)
+		return pool;
+	/* Xen returns the next pool if the number is not in use. */
+	xen->call.cpupool_infofree(xen->control, pool);
+	return NULL;
+}
+
+char *vp_xen_scheduler(const struct vp_xen *xen, uint32_t cpupool)
+{
+	struct vp_xen_cpupool *pool = find_pool(xen, cpupool);
+	const char *name = pool ? scheduler_name(pool->scheduler) : NULL;
+
+	if (pool)
+		xen->call.cpupool_infofree(xen->control, pool);
+	return name ? vp_strdup(name) : NULL;
+}
+
 void vp_xen_read_placement(const struct vp_xen *xen, uint32_t cpupool, struct vp_vm *vm)
 {
 	int bytes = xen->call.get_cpumap_size(xen->control);
-
-	struct vp_xen_cpupool *pool =
-	    bytes > 0 ? xen->call.cpupool_getinfo(xen->control, cpupool) : NULL;
+	struct vp_xen_cpupool *pool = bytes > 0 ? find_pool(xen, cpupool) : NULL;
 
 	if (!pool)
 		return;
-	/* For a pool that does not exist, Xen returns the next one. */
-	if (pool->id == cpupool) {
-		const char *scheduler = scheduler_name(pool->scheduler);
-		free(vm->scheduler);
-		vm->scheduler = scheduler ? vp_strdup(scheduler) : NULL;
-		read_lists(xen, vm, pool->pcpus, (size_t)bytes);
-	}
+	const char *scheduler = scheduler_name(pool->scheduler);
+	free(vm->scheduler);
+	vm->scheduler = scheduler ? vp_strdup(scheduler) : NULL;
+	read_lists(xen, vm, pool->pcpus, (size_t)bytes);
 	xen->call.cpupool_infofree(xen->control, pool);
 }

@@ -466,13 +466,39 @@ const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *
 	return slot ? &states->vcpus[slot - 1] : NULL;
 }
 
-bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t number,
-		       uint64_t time, struct vp_xen_ran *ret)
+const struct vp_account_vcpu *vp_xen_states_vcpu(const struct vp_xen_states *states,
+						 uint32_t domain, uint32_t number)
 {
 	const uint32_t *slot = vp_map_find(&states->slots, states_key_of(domain, number));
 	const struct vp_account_vcpu *vcpu = slot ? &states->vcpus[*slot] : NULL;
 
-	if (!vcpu || vcpu->tid != vp_xen_tid(domain, number))
+	return vcpu && vcpu->tid == vp_xen_tid(domain, number) ? vcpu : NULL;
+}
+
+void vp_xen_states_slices(const struct vp_xen_states *states, uint32_t number,
+			  struct vp_condition_cpu *ret)
+{
+	const struct vp_xen_pcpu *pcpu =
+	    number < states->pcpus.count ? &states->pcpus.at[number] : NULL;
+
+	*ret = (struct vp_condition_cpu){0};
+	for (uint64_t i = pcpu ? pcpu->head : 0; i-- > 0 && ret->head < VP_CONDITION_SLICES;) {
+		const struct vp_xen_slice *slice = &pcpu->slices[i % VP_XEN_SLICES];
+		const struct vp_account_vcpu *vcpu =
+		    slice->slot ? &states->vcpus[slice->slot - 1] : NULL;
+		ret->slices[ret->head++] = (struct vp_condition_slice){.begin = slice->begin,
+								       .end = slice->end,
+								       .pid = vcpu ? vcpu->pid : 0,
+								       .tid = vcpu ? vcpu->tid : 0};
+	}
+}
+
+bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t number,
+		       uint64_t time, struct vp_xen_ran *ret)
+{
+	const struct vp_account_vcpu *vcpu = vp_xen_states_vcpu(states, domain, number);
+
+	if (!vcpu)
 		return false;
 	uint32_t state = vcpu->state == VP_STATE_UNKNOWN ? vcpu->asleep : vcpu->state;
 	ret->ns = vcpu->states[VP_STATE_GUEST] + vcpu->states[VP_STATE_KERNEL] +

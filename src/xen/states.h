@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "bpf/account_abi.h"
+#include "bpf/conditions_abi.h"
 #include "schema/records.h"
 #include "xen/buffers.h"
 #include "xen/trace.h"
@@ -78,6 +79,12 @@ void vp_xen_states_deinit(struct vp_xen_states *states);
 /* The vCPU running on the pCPU, as far as known; NULL: none. */
 const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *states,
 						    uint32_t pcpu);
+/* The vCPU; NULL: no accounting for it. */
+const struct vp_account_vcpu *vp_xen_states_vcpu(const struct vp_xen_states *states,
+						 uint32_t domain, uint32_t vcpu);
+/* The pCPU's latest slices, with the vCPUs' VMs and substitutes for tids. */
+void vp_xen_states_slices(const struct vp_xen_states *states, uint32_t pcpu,
+			  struct vp_condition_cpu *ret);
 /* The vCPU's run time up to that time, which must not be before the last record; false: no
  * accounting for it. */
 bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,

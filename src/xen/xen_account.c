@@ -18,6 +18,7 @@
 #include "xen/states.h"
 #include "xen/trace.h"
 #include "xen/weights.h"
+#include "xen/xen_conditions.h"
 #include "xen/xen_events.h"
 #include "xen/xen_sampler.h"
 
@@ -28,6 +29,7 @@ struct xen_account {
 	struct vp_xen_buffers *buffers;
 	struct vp_xen_states states;
 	struct vp_hypervisor_events *events; /* NULL: not requested */
+	struct vp_condition_watch *watch;    /* NULL: no triggers */
 	struct vp_guest_sampler *sampler;    /* NULL: run times are not needed */
 	uint64_t next_context; /* earliest time of the sampler's next context read, ns */
 	bool running, paravirtual, reports_exits;
@@ -65,6 +67,8 @@ static void xen_account_free(struct vp_account_source *source)
 		return;
 	if (account->buffers)
 		vp_xen_buffers_close(account->buffers);
+	if (account->watch)
+		vp_xen_conditions_leave(account->watch);
 	vp_xen_close(account->xen);
 	vp_xen_states_deinit(&account->states);
 	free(account);
@@ -86,11 +90,15 @@ static struct vp_error *xen_account_open(const vp_vms *vms,
 	struct vp_error *error = vp_xen_open(&account->xen);
 	if (!error)
 		error = vp_xen_buffers_open(account->xen, &account->buffers);
-	if (error)
+	if (error) {
 		xen_account_free((struct vp_account_source *)account);
-	else
-		*ret = (struct vp_account_source *)account;
-	return error;
+		return error;
+	}
+	account->watch = options->watch;
+	if (account->watch)
+		vp_xen_conditions_join(account->watch);
+	*ret = (struct vp_account_source *)account;
+	return NULL;
 }
 
 /* Present runstate of the vCPU, from Xen instead of the trace. */
@@ -221,6 +229,8 @@ static void xen_account_take(void *context, const struct vp_xen_traced *traced)
 	if (account->events && traced->time >= account->states.begin)
 		vp_xen_events_add(account->events, traced, vcpu ? vcpu->pid : UINT32_MAX,
 				  vcpu ? vcpu->number : UINT32_MAX);
+	if (account->watch)
+		vp_xen_conditions_take(account->watch, &account->states, traced);
 	if (traced->record.event != VP_XEN_WORK || account->paravirtual)
 		vp_xen_states_take(&account->states, traced);
 }

@@ -16,6 +16,7 @@
 #include "xen/library.h"
 #include "xen/placement.h"
 #include "xen/xen_account.h"
+#include "xen/xen_condition_ops.h"
 #include "xen/xen_events.h"
 #include "xen/xen_guest_access.h"
 #include "xen/xen_pmu.h"
@@ -218,6 +219,7 @@ const struct vp_hypervisor *vp_hypervisor_xen(void)
 	    .guest_access = vp_guest_access_xen,
 	    .guest_sampler = vp_guest_sampler_xen,
 	    .events = vp_xen_events_ops,
+	    .conditions = vp_xen_condition_ops,
 	    .source = source,
 	};
 

@@ -13,6 +13,7 @@
 
 #include <bpf/bpf.h>
 
+#include "collect/programs/condition_thief.h"
 #include "collect/programs/conditions.h"
 #include "conditions.skel.h"
 #include "kernel.h"

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/alloc.h"
-#include "collect/programs/conditions.h"
+#include "collect/programs/condition_thief.h"
 #include "schema/condition.h"
 
 static void expect_condition(const char *text, enum vp_condition which, uint64_t ns,

@@ -73,6 +73,38 @@ static void test_causes(void **state)
 	vp_vec_deinit(&vms);
 }
 
+/* Of domains: the thief is a vCPU, of a domain that is known or not, and there are no threads. */
+static void test_causes_of_domains(void **state)
+{
+	struct vp_snapshot_cause cause = {.kind = VP_CAUSE_TRIGGER,
+					  .condition = VP_CONDITION_STEAL,
+					  .limit_ns = 20000000,
+					  .vm = 6,
+					  .vcpu = 2,
+					  .tid = 6002,
+					  .ns = 25000000,
+					  .pcpu = 3,
+					  .thief_tid = 1000,
+					  .thief_ns = 24000000};
+
+	vp_vec_push(&vms, ((struct vp_vm){.pid = 6, .has_domain = true, .name = (char *)"g1"}));
+	vp_vec_push(&vms, ((struct vp_vm){.pid = 1, .has_domain = true, .name = (char *)"d0"}));
+	vp_vm_vcpu(&vms.at[1], 5)->tid = 1000;
+	expect_cause(&cause, "steal>20ms: vCPU 2 of VM 'g1' was runnable for 25.0 ms without a "
+			     "pCPU; of this, vCPU 5 of VM 'd0' had pCPU 3 for 24.0 ms");
+	cause.thief_tid = 7;
+	expect_cause(&cause, "steal>20ms: vCPU 2 of VM 'g1' was runnable for 25.0 ms without a "
+			     "pCPU; of this, a vCPU of another domain had pCPU 3 for 24.0 ms");
+	cause.thief_tid = 0;
+	expect_cause(&cause, "steal>20ms: vCPU 2 of VM 'g1' was runnable for 25.0 ms without a "
+			     "pCPU; no vCPU had pCPU 3");
+	cause.condition = VP_CONDITION_THROTTLED;
+	expect_cause(&cause, "throttled: vCPU 2 of VM 'g1' was throttled: the cap of its domain "
+			     "was used up");
+	vp_vec_deinit(&vms.at[1].vcpus);
+	vp_vec_deinit(&vms);
+}
+
 /* How guests were sampled, which kind gave which share, and the cost. */
 static void test_guest_sampling(void **state)
 {
@@ -300,11 +332,9 @@ static void test_recordings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_causes),
-	    cmocka_unit_test(test_guest_sampling),
-	    cmocka_unit_test(test_agent_outcomes),
-	    cmocka_unit_test(test_agent_lines),
-	    cmocka_unit_test(test_strange_agent_lines),
+	    cmocka_unit_test(test_causes),         cmocka_unit_test(test_causes_of_domains),
+	    cmocka_unit_test(test_guest_sampling), cmocka_unit_test(test_agent_outcomes),
+	    cmocka_unit_test(test_agent_lines),    cmocka_unit_test(test_strange_agent_lines),
 	    cmocka_unit_test(test_recordings),
 	};
 

@@ -215,6 +215,11 @@ static struct vp_error *cmd_record_check_options(struct record *record)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
 	if (record->paravirtual && record->no_account)
 		return vp_error_usage("--paravirtual and --no-account are mutually exclusive");
+	if (record->flight.conditions.count && record->no_account &&
+	    vp_hypervisor_here()->conditions()->needs_account)
+		return vp_error_usage("on %s, --snapshot-on needs vCPU accounting: it and "
+				      "--no-account are mutually exclusive",
+				      vp_hypervisor_here()->name);
 	if (record->no_samples &&
 	    (record->targets.pids || record->targets.tids || record->targets.cpus))
 		return vp_error_usage("--no-samples and --pid, --tid or --cpu are mutually "

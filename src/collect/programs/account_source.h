@@ -19,6 +19,7 @@
 
 struct vp_account_source;
 
+struct vp_condition_watch;
 struct vp_guest_sampler;
 struct vp_hypervisor_events;
 struct vp_kernel_btf;
@@ -31,6 +32,9 @@ struct vp_account_source_options {
 	struct vp_hypervisor_events *events; /* receiver of the hypervisor's own events, or NULL */
 	/* Receiver of guest exits for interrupts, or NULL. */
 	struct vp_guest_sampler *guest_sampler;
+	/* Receiver of what can fire a trigger, if its triggers are not evaluated by programs; or
+	 * NULL. */
+	struct vp_condition_watch *watch;
 	bool paravirtual; /* also count entries into the hypervisor of guests without exits */
 	const struct vp_exit_event *exit_event; /* already open, or NULL */
 	struct vp_kernel_btf *kernel;           /* already parsed, or NULL */

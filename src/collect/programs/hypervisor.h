@@ -5,6 +5,7 @@
 
 #include "collect/guests/guest_access.h"
 #include "collect/programs/account_source.h"
+#include "collect/programs/conditions.h"
 #include "collect/programs/guest_sampler.h"
 #include "collect/programs/hypervisor_events.h"
 #include "host/source.h"
@@ -31,6 +32,8 @@ struct vp_hypervisor {
 	const struct vp_guest_sampler_ops *(*guest_sampler)(void);
 	/* Source of the hypervisor's own events; NULL: none. */
 	const struct vp_hypervisor_events_ops *(*events)(void);
+	/* Triggers of a flight recorder. */
+	const struct vp_condition_ops *(*conditions)(void);
 	/* Data sources for `vperf check`, terminated by NULL. */
 	const struct vp_source *(*source)(size_t number);
 };
