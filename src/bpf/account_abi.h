@@ -73,7 +73,24 @@ struct vp_account_vcpu {
 	__u32 busy;                       /* an interruptible program is using this struct */
 	__u32 reasons;                    /* number of distinct reasons */
 	__u8 reason_slots[VP_EXIT_CODES]; /* slot + 1 in its row of `exits` */
+	__u64 woken_at;                   /* 0: not seen */
+	__u64 wake_ns[VP_WAKE_ROOM];      /* wakeup latencies: sum and number by bucket */
+	__u32 wakes[VP_WAKE_ROOM];
 };
+
+/* The vCPU gets a pCPU: counts its latency if it was woken. */
+static inline __attribute__((always_inline)) void
+vp_account_count_wake(struct vp_account_vcpu *vcpu, __u64 now)
+{
+	__u64 ns = now - vcpu->woken_at;
+
+	if (vcpu->state != VP_STATE_WAKING || !vcpu->woken_at || (__s64)ns < 0)
+		return;
+	__u32 bucket = vp_wake_bucket_of(ns) & (VP_WAKE_ROOM - 1);
+	vcpu->wake_ns[bucket] += ns;
+	vcpu->wakes[bucket]++;
+	vcpu->woken_at = 0;
+}
 
 /* Exits for one reason of one vCPU. Kernel time is the total minus the others. */
 struct vp_account_exit {

@@ -182,6 +182,7 @@ static __always_inline void end_missed_wait(struct vp_account_vcpu *vcpu, __u32 
 {
 	if (!waits(vcpu))
 		return;
+	vp_account_count_wake(vcpu, now);
 	end_wait(vcpu, slot, now);
 	vcpu->state = vcpu->base;
 }
@@ -254,12 +255,15 @@ static __always_inline void switch_in(struct vp_account_vcpu *vcpu, __u32 slot, 
 		vcpu->flags &= ~VP_SWITCH_IGNORED;
 		return;
 	}
-	if (vcpu->state == VP_STATE_UNKNOWN)
-		vcpu->state = VP_STATE_PREEMPTED, charge(vcpu, now);
-	else if (waits(vcpu))
-		end_wait(vcpu, slot, now);
-	else
+	if (vcpu->state == VP_STATE_UNKNOWN) {
+		vcpu->state = VP_STATE_PREEMPTED;
 		charge(vcpu, now);
+	} else if (waits(vcpu)) {
+		vp_account_count_wake(vcpu, now);
+		end_wait(vcpu, slot, now);
+	} else {
+		charge(vcpu, now);
+	}
 	vcpu->state = vcpu->base;
 }
 
@@ -327,6 +331,7 @@ int BPF_PROG(note_wakeup, struct task_struct *task)
 	__u64 now = bpf_ktime_get_ns();
 	charge(vcpu, now);
 	vcpu->wakeups++;
+	vcpu->woken_at = now;
 	begin_wait(vcpu, VP_STATE_WAKING, task_cpu(task), now);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "export/export_metrics.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ struct exposition {
 /* A metric family. */
 struct family {
 	const char *name; /* without the suffix of a counter or an info metric */
-	enum family_type { COUNTER, GAUGE, INFO } type;
+	enum family_type { COUNTER, GAUGE, INFO, HISTOGRAM } type;
 	const char *unit, *help;
 	void (*put)(struct exposition *to, const struct family *family);
 	uint64_t (*of_vcpu)(const struct vp_counted_vcpu *vcpu); /* for put_vcpus() */
@@ -42,9 +43,11 @@ const char *vp_metrics_type(enum vp_metrics_format format)
 /* OpenMetrics names a family without the suffix of its series. */
 static void put_head(struct exposition *to, const struct family *family)
 {
-	static const char *const types[][VP_METRICS_FORMATS] = {
-	    {"counter", "counter"}, {"gauge", "gauge"}, {"gauge", "info"}};
-	static const char *const endings[] = {"_total", "", "_info"};
+	static const char *const types[][VP_METRICS_FORMATS] = {{"counter", "counter"},
+								{"gauge", "gauge"},
+								{"gauge", "info"},
+								{"histogram", "histogram"}};
+	static const char *const endings[] = {"_total", "", "_info", ""};
 	bool open = to->format == VP_METRICS_OPENMETRICS;
 	const char *ending = open ? "" : endings[family->type];
 
@@ -54,11 +57,11 @@ static void put_head(struct exposition *to, const struct family *family)
 		vp_buffer_printf(to->out, "# UNIT %s %s\n", family->name, family->unit);
 }
 
-/* The name of a series, before its first label. */
+/* The name of a series, before its first label. A histogram has several: see put_wakes(). */
 static void put_name(struct exposition *to, const struct family *family)
 {
 	vp_buffer_string(to->out, family->name);
-	if (family->type != GAUGE)
+	if (family->type == COUNTER || family->type == INFO)
 		vp_buffer_string(to->out, family->type == COUNTER ? "_total" : "_info");
 }
 
@@ -208,6 +211,40 @@ static void put_states(struct exposition *to, const struct family *family)
 				put_label(to, ',', "state", vp_state_name(state));
 				put_seconds(to, "}", vcpu->ns[state]);
 			}
+}
+
+/* A series of a VM's histogram. */
+static bool put_vm_series(struct exposition *to, const struct family *family, const char *ending,
+			  const struct vp_counted_vm *vm)
+{
+	const char *label = to->labels.at[vm - to->counters->vms.at];
+
+	if (label)
+		vp_buffer_printf(to->out, "%s%s{%s", family->name, ending, label);
+	return label;
+}
+
+/* Buckets have all shorter latencies, too. */
+static void put_wakes(struct exposition *to, const struct family *family)
+{
+	char bound[VP_DURATION_SIZE];
+
+	vp_vec_each (&to->counters->vms, vm) {
+		uint64_t count = 0;
+		for (uint32_t i = 0; i < VP_WAKE_BUCKETS; i++) {
+			count += vm->wakes[i];
+			if (!put_vm_series(to, family, "_bucket", vm))
+				break;
+			snprintf(bound, sizeof(bound), "%g",
+				 i + 1 < VP_WAKE_BUCKETS ? (double)vp_wake_bound(i) / 1e9 : 0);
+			put_label(to, ',', "le", i + 1 < VP_WAKE_BUCKETS ? bound : "+Inf");
+			put_count(to, "}", count);
+		}
+		if (put_vm_series(to, family, "_sum", vm))
+			put_seconds(to, "}", vm->wake_ns);
+		if (put_vm_series(to, family, "_count", vm))
+			put_count(to, "}", count);
+	}
 }
 
 /* Exits by reason: counts, or time if `unit` is set. Reasons without a slot are "other". */
@@ -416,6 +453,8 @@ static const struct family families[] = {
      put_vcpus, preemptions_of},
     {"vperf_vcpu_poll_wasted_seconds", COUNTER, "seconds",
      "Halt polling after which the vCPU slept anyway.", put_vcpus, poll_wasted_of},
+    {"vperf_vm_wakeup_latency_seconds", HISTOGRAM, "seconds",
+     "Time from a wakeup of a VM's vCPU until it runs.", put_wakes, NULL},
     {"vperf_vm_exits", COUNTER, NULL, "VM exits by reason.", put_reasons, NULL},
     {"vperf_vm_exit_seconds", COUNTER, "seconds",
      "Time in the hypervisor and the VMM for VM exits, by reason.", put_reasons, NULL},

@@ -14,7 +14,7 @@ enum vp_metrics_format { VP_METRICS_TEXT, VP_METRICS_OPENMETRICS, VP_METRICS_FOR
 
 /* Findings of a VM that have a series; the others lose less time. A VM with 4 vCPUs then has at
  * most 100 series. */
-enum { VP_METRICS_FINDINGS = 8 };
+enum { VP_METRICS_FINDINGS = 4 };
 
 /* A present finding for a VM. */
 struct vp_metrics_finding {

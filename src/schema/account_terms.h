@@ -43,6 +43,27 @@ enum {
 	VP_BUCKETS = 4 * (40 - VP_BUCKET_FIRST + 1) + 1
 };
 
+/* Histogram buckets of wakeup latencies; the last one has all longer ones. */
+enum { VP_WAKE_BUCKETS = 10, VP_WAKE_ROOM = 16 };
+
+/* The largest latency of a bucket but the last one, ns. */
+static inline __attribute__((always_inline)) __u64 vp_wake_bound(__u32 bucket)
+{
+	static const __u64 bounds[VP_WAKE_BUCKETS - 1] = {
+	    10000, 50000, 100000, 500000, 1000000, 5000000, 10000000, 50000000, 100000000};
+
+	return bounds[bucket];
+}
+
+static inline __attribute__((always_inline)) __u32 vp_wake_bucket_of(__u64 ns)
+{
+	__u32 bucket = 0;
+
+	for (__u32 i = 0; i < VP_WAKE_BUCKETS - 1; i++)
+		bucket += ns > vp_wake_bound(i);
+	return bucket;
+}
+
 static inline __attribute__((always_inline)) __u32 vp_bucket_of(__u64 ns)
 {
 	__u64 rest = ns;

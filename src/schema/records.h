@@ -205,6 +205,15 @@
 	FIELD(u64, dec, squares, "sum of the squares of these times, in 256 ns^2")                 \
 	FIELD(u64, dec, weights, "sum of w * (w - 1), if an exit that was timed stands for w")
 
+#define VP_FIELDS_wake_bucket(FIELD)                                                               \
+	FIELD(u16, dec, bucket,                                                                    \
+	      "0 at most 10 us, 1 at most 50 us, 2 100 us, 3 500 us, 4 1 ms, 5 5 ms, 6 10 ms, "    \
+	      "7 50 ms, 8 100 ms, 9 longer")                                                       \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
+	FIELD(u32, dec, vcpu, "vCPU number, as in KVM")                                            \
+	FIELD(u32, dec, count, "wakeups after which it waited that long for a pCPU")               \
+	FIELD(u64, dec, ns, "sum of these times, ns")
+
 #define VP_FIELDS_thief(FIELD)                                                                     \
 	FIELD(u16, hex, flags, "1 a kernel thread")                                                \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
@@ -325,7 +334,8 @@
 	RECORD(30, interval, "end of an interval of a vCPU, task or pCPU")                         \
 	RECORD(31, interval_value, "count of one event in the preceding interval")                 \
 	RECORD(32, exit_site_waits, "the same as exit_site_address, where the exits waited")       \
-	RECORD(33, exit_sampling, "a vCPU's exits of one reason of which some were timed")
+	RECORD(33, exit_sampling, "a vCPU's exits of one reason of which some were timed")         \
+	RECORD(34, wake_bucket, "histogram of a vCPU's wakeup latencies in an interval")
 
 #define VP_COMM_SIZE 16
 
@@ -367,7 +377,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 33 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 34 };
 
 /* Unknown vCPU number. */
 #define VP_VCPU_UNKNOWN 0xffffu

@@ -228,6 +228,23 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	account_writer_emit(writer, &record, VP_ID_vcpu_account);
 }
 
+static void write_wakes(struct vp_account_writer *writer, const struct known *known,
+			const struct vp_account_vcpu *vcpu)
+{
+	const struct vp_account_vcpu *before = &known->counters;
+
+	for (uint16_t bucket = 0; bucket < VP_WAKE_BUCKETS; bucket++) {
+		struct vp_wake_bucket record = {
+		    .bucket = bucket,
+		    .vm = known->vm,
+		    .vcpu = account_writer_number_of(writer, known->vm, vcpu),
+		    .count = vcpu->wakes[bucket] - before->wakes[bucket],
+		    .ns = vcpu->wake_ns[bucket] - before->wake_ns[bucket]};
+		if (record.count)
+			account_writer_emit(writer, &record, VP_ID_wake_bucket);
+	}
+}
+
 /* A consistent copy, unless exits are too frequent. */
 static void copy_exit(const struct vp_account_exit *exit, struct vp_account_exit *ret)
 {
@@ -407,6 +424,7 @@ static void write_vcpu(struct vp_account_writer *writer, size_t slot)
 		known->vm =
 		    writer->vm_id ? writer->vm_id(writer->context, vcpu.pid, vcpu.tid) : vcpu.pid;
 	write_states(writer, known, &vcpu);
+	write_wakes(writer, known, &vcpu);
 	write_exits(writer, slot, known, &vcpu);
 	write_interrupts(writer, known, &vcpu);
 	known->counters = vcpu;

@@ -269,6 +269,7 @@ static void states_run(struct vp_xen_states *states, uint32_t slot, struct vp_ac
 	bool waited = states_waits(vcpu->state);
 	struct vp_thief_key key = {.vcpu = (uint16_t)slot, .state = (uint8_t)vcpu->state};
 
+	vp_account_count_wake(vcpu, now);
 	if (waited && now > vcpu->since)
 		charge_thieves(states, key, vcpu->since, now, pcpu);
 	vcpu->cpu = (uint32_t)(pcpu - states->pcpus.at);
@@ -302,6 +303,8 @@ static void states_take_runstate(struct vp_xen_states *states, const struct vp_x
 	states_adopt(states, slot, vcpu, record);
 	vcpu->wakeups += record->before != VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	vcpu->preemptions += record->before == VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
+	if (record->before != VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE)
+		vcpu->woken_at = traced->time;
 	if (record->after == VP_XEN_RUNNING)
 		states_run(states, slot, vcpu, pcpu, traced->time);
 	else

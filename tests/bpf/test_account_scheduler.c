@@ -93,6 +93,23 @@ static void expect_account(const struct rig *rig, const struct vp_account_vcpu *
 	expect_interrupts(rig, vcpu);
 }
 
+/* Every wake-up has its latency: together the time in state WAKING. Each is in its bucket. */
+static void expect_wakes(const struct vp_account_vcpu *vcpu)
+{
+	uint64_t count = 0, ns = 0;
+
+	for (uint32_t i = 0; i < VP_WAKE_BUCKETS; i++) {
+		count += vcpu->wakes[i];
+		ns += vcpu->wake_ns[i];
+		if (i)
+			assert_true(vcpu->wake_ns[i] >= vcpu->wakes[i] * vp_wake_bound(i - 1));
+		if (i + 1 < VP_WAKE_BUCKETS)
+			assert_true(vcpu->wake_ns[i] <= vcpu->wakes[i] * vp_wake_bound(i));
+	}
+	assert_int_equal(count, vcpu->wakeups);
+	assert_int_equal(ns, vcpu->states[VP_STATE_WAKING]);
+}
+
 static void end(struct scene *scene)
 {
 	scene->rig->programs->bss->enabled = 0;
@@ -135,6 +152,7 @@ static void test_sleeps(void **state)
 	 * sleep. */
 	assert_in_range(vcpu->wakeups, told > vcpu->preemptions ? told - vcpu->preemptions : 0,
 			told);
+	expect_wakes(vcpu);
 	assert_int_equal(rig_exits(scene.rig, vcpu, HALT)->count, 10);
 	assert_int_equal(rig_exits(scene.rig, vcpu, ABORT)->count, 10);
 	assert_int_equal(rig_exits(scene.rig, vcpu, HALT)->blocked, vcpu->states[VP_STATE_HALTED]);
@@ -172,6 +190,7 @@ static void test_states_alone(void **state)
 	uint64_t waits = vcpu->states[VP_STATE_WAITING] + vcpu->states[VP_STATE_WAKING] +
 			 vcpu->states[VP_STATE_PREEMPTED] + vcpu->states[VP_STATE_THROTTLED];
 	assert_int_equal(waits + vcpu->states[VP_STATE_GUEST], vcpu->since - vcpu->begin);
+	expect_wakes(vcpu);
 	end(&scene);
 }
 

@@ -116,6 +116,13 @@ def counters_are_the_account(run, claims, vms):
     window = ",".join(datetime.datetime.fromtimestamp(time, datetime.timezone.utc).isoformat() for time in (begin + 0.1, end - 0.1))
     account = json.loads(vperf("account", "--json", "--store", str(run.out / "store"), "--time", window).stdout)
     claims.near("daemon: the account of the counters' time, s", account["duration_s"], end - begin, 0.001)
+    for vm in vms:
+        wakes, woken = (growth(before, after, name, vm=vm) for name in ("vperf_vm_wakeup_latency_seconds_count", "vperf_vcpu_wakeups_total"))
+        waited, waking = (growth(before, after, "vperf_vm_wakeup_latency_seconds_sum", vm=vm), growth(before, after, "vperf_vcpu_state_seconds_total", vm=vm, state="waking"))
+        longest = growth(before, after, "vperf_vm_wakeup_latency_seconds_bucket", vm=vm, le="+Inf")
+        claims.near(f"daemon: {vm}: wake-ups by latency, and all", wakes, woken, 1)
+        claims.check(wakes == longest and (vm != "g3" or wakes > 20), f"daemon: {vm}: {wakes:.0f} wake-ups, {longest:.0f} in buckets")
+        claims.near(f"daemon: {vm}: sum of the latencies, and time in waking, ms", 1000 * waited, 1000 * waking, 0.1)
     states = {(row["vm"], str(row["vcpu"]), row["state"]): row["ns"] / 1e9 for row in account["states"]}
     claims.check(vms <= {vm for vm, _, _ in states} and len(states) >= 3 * len(vms) and end - begin > 5, f"daemon: {len(states)} states in {end - begin:.1f} s")
     for (vm, vcpu, state), seconds in states.items():

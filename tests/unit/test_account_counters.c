@@ -50,6 +50,13 @@ static void take_times(struct intervals *all, uint32_t vm, uint32_t vcpu, uint64
 
 	times.halted = times.end - 18 * ms * MS;
 	take(all, VP_ID_vcpu_account, &times);
+	for (uint16_t bucket = 0; bucket < 3; bucket++)
+		take(all, VP_ID_wake_bucket,
+		     &(struct vp_wake_bucket){.vm = vm,
+					      .vcpu = vcpu,
+					      .bucket = (uint16_t)(4 * bucket),
+					      .count = (uint32_t)ms << bucket,
+					      .ns = ms << bucket});
 }
 
 static void take_exits(struct intervals *all, uint32_t reason, uint32_t count, uint64_t ns)
@@ -115,6 +122,12 @@ static void test_sums(void **state)
 	assert_int_equal(db->vcpus.at[1].preemptions, 60);
 	assert_int_equal(db->vcpus.at[1].poll_wasted_ns, 330);
 	assert_int_equal(web->vcpus.at[0].ns[VP_STATE_GUEST], 300 * MS);
+	assert_int_equal(db->wakes[0], 33);
+	assert_int_equal(db->wakes[1], 0);
+	assert_int_equal(db->wakes[4], 66);
+	assert_int_equal(db->wakes[8], 132);
+	assert_int_equal(db->wake_ns, 33 * 7);
+	assert_int_equal(web->wakes[8], 1200);
 	/* Wanted to run and did not: preempted, waking, throttled, interrupts. */
 	assert_int_equal(vp_counted_vcpu_stolen(&db->vcpus.at[1]), 3 * 10 * (2 + 3 + 5 + 7) * MS);
 	finish(&all);

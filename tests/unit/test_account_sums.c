@@ -43,6 +43,9 @@ static void take_times(uint32_t vm, uint32_t vcpu, uint64_t begin, uint64_t by)
 	     .halted = 16 * by, .waiting = 32 * by, .waking = 64 * by, .preempted = 128 * by,
 	     .throttled = 256 * by, .irq = 512 * by, .exits = 3 * by, .wakeups = 5 * by,
 	     .preemptions = 7 * by, .polls = 9 * by, .poll_wasted = 11 * by);
+	TAKE(&account, wake_bucket, .vm = vm, .vcpu = vcpu, .bucket = 2, .count = 13 * by,
+	     .ns = 17 * by);
+	TAKE(&account, wake_bucket, .vm = vm, .vcpu = vcpu, .bucket = VP_WAKE_BUCKETS, .count = by);
 }
 
 static void expect_times(uint32_t vm, uint32_t vcpu, uint64_t by)
@@ -63,6 +66,8 @@ static void expect_times(uint32_t vm, uint32_t vcpu, uint64_t by)
 	assert_int_equal(times->preemptions, 7 * by);
 	assert_int_equal(times->polls, 9 * by);
 	assert_int_equal(times->poll_wasted, 11 * by);
+	assert_int_equal(times->wakes[2], 13 * by);
+	assert_int_equal(times->wake_ns, 17 * by);
 }
 
 static void test_times(void **state)

@@ -526,6 +526,39 @@ static void test_sampled_exits(void **state)
 	close_keeping(writer, &vms);
 }
 
+/* Wake-ups by latency: what each interval added, of buckets with any. */
+static void test_wakes(void **state)
+{
+	vp_vms vms = vms_make();
+	struct vp_account_writer *writer = open_keeping(&vms);
+	struct vp_account_vcpu *vcpu = vcpu_begin(2, 2 * PID, 2 * PID + 1);
+
+	vcpu->wakes[0] = 5;
+	vcpu->wake_ns[0] = 7000;
+	vcpu->wakes[9] = 1;
+	vcpu->wake_ns[9] = SECOND;
+	vp_account_writer_write(writer, 2ULL * SECOND, false);
+	assert_int_equal(count_kept(VP_ID_wake_bucket), 2);
+	const struct vp_wake_bucket *record = &nth_kept(VP_ID_wake_bucket, 0)->wake_bucket;
+	assert_int_equal(record->vm, 2 * PID);
+	assert_int_equal(record->vcpu, 5);
+	assert_int_equal(record->bucket, 0);
+	assert_int_equal(record->count, 5);
+	assert_int_equal(record->ns, 7000);
+	record = &nth_kept(VP_ID_wake_bucket, 1)->wake_bucket;
+	assert_int_equal(record->bucket, 9);
+	assert_int_equal(record->count, 1);
+	assert_int_equal(record->ns, SECOND);
+	vcpu->wakes[0]++;
+	vcpu->wake_ns[0] += 300;
+	kept.count = 0;
+	vp_account_writer_write(writer, 3ULL * SECOND, false);
+	assert_int_equal(count_kept(VP_ID_wake_bucket), 1);
+	assert_int_equal(nth_kept(VP_ID_wake_bucket, 0)->wake_bucket.count, 1);
+	assert_int_equal(nth_kept(VP_ID_wake_bucket, 0)->wake_bucket.ns, 300);
+	close_keeping(writer, &vms);
+}
+
 /* What was lost is told when it is more than before. */
 static void test_losses(void **state)
 {
@@ -690,6 +723,7 @@ int main(void)
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_sampled_exits),
 	    cmocka_unit_test(test_losses),
+	    cmocka_unit_test(test_wakes),
 	    cmocka_unit_test(test_vms_of_one_process),
 	    cmocka_unit_test(test_spans),
 	    cmocka_unit_test(test_open_spans),

@@ -28,6 +28,10 @@ static struct vp_account_counters make_counters(vp_vms *vms, const char *first, 
 			one.ns[VP_STATE_PREEMPTED] = 7 + i;
 			vp_vec_push(&vm.vcpus, one);
 		}
+		vm.wakes[0] = 3;
+		vm.wakes[3] = 4 + i;
+		vm.wakes[9] = 1;
+		vm.wake_ns = 2000000000 + i;
 		vm.reasons[0] = (struct vp_counted_reason){"CPUID", 5 + i, 2000};
 		vm.reasons[VP_COUNTED_REASONS] = (struct vp_counted_reason){"other", 1, 1};
 		vm.thieves[0] = (struct vp_counted_thief){"task", "bad\"\n\\task", 9};
@@ -73,6 +77,14 @@ static void test_text(void **state)
 			  "2.000000001");
 	expect_line(text, "vperf_vcpu_stolen_seconds_total{vm=\"web\",vcpu=\"0\"} 0.000000008");
 	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"web\",vcpu=\"1\"} 11");
+	expect_line(text, "# TYPE vperf_vm_wakeup_latency_seconds histogram");
+	expect_line(text, "vperf_vm_wakeup_latency_seconds_bucket{vm=\"web\",le=\"1e-05\"} 3");
+	expect_line(text, "vperf_vm_wakeup_latency_seconds_bucket{vm=\"web\",le=\"0.0001\"} 3");
+	expect_line(text, "vperf_vm_wakeup_latency_seconds_bucket{vm=\"web\",le=\"0.0005\"} 8");
+	expect_line(text, "vperf_vm_wakeup_latency_seconds_bucket{vm=\"web\",le=\"0.1\"} 8");
+	expect_line(text, "vperf_vm_wakeup_latency_seconds_bucket{vm=\"web\",le=\"+Inf\"} 9");
+	expect_line(text, "vperf_vm_wakeup_latency_seconds_sum{vm=\"web\"} 2.000000001");
+	expect_line(text, "vperf_vm_wakeup_latency_seconds_count{vm=\"db\"} 8");
 	expect_line(text, "vperf_vm_exits_total{vm=\"web\",reason=\"CPUID\"} 6");
 	expect_line(text, "vperf_vm_exits_total{vm=\"db\",reason=\"other\"} 1");
 	expect_line(text, "vperf_vm_exit_seconds_total{vm=\"db\",reason=\"CPUID\"} 0.000002000");
@@ -102,6 +114,9 @@ static void test_openmetrics(void **state)
 	expect_line(text, "# UNIT vperf_vcpu_state_seconds seconds");
 	expect_line(text, "vperf_vcpu_wakeups_total{vm=\"db\",vcpu=\"1\"} 1");
 	expect_line(text, "# TYPE vperf_vm info");
+	expect_line(text, "# TYPE vperf_vm_wakeup_latency_seconds histogram");
+	expect_line(text, "# UNIT vperf_vm_wakeup_latency_seconds seconds");
+	expect_line(text, "vperf_vm_wakeup_latency_seconds_bucket{vm=\"db\",le=\"+Inf\"} 8");
 	assert_string_equal(text + strlen(text) - strlen("\n# EOF\n"), "\n# EOF\n");
 	free(text);
 }

@@ -260,7 +260,8 @@ static void test_all(void **state)
 					  VP_ID_exit_site_detail,
 					  VP_ID_exit_site_address,
 					  VP_ID_exit_site_waits,
-					  VP_ID_exit_sampling};
+					  VP_ID_exit_sampling,
+					  VP_ID_wake_bucket};
 	struct fixture fixture;
 
 	begin(&fixture);

@@ -205,6 +205,8 @@ static void test_thieves(void **state)
 	change(scene, 1800, 0, VP_XEN_DOMID_IDLE, RUNNING, RUNNABLE);
 	change(scene, 1800, 0, 1, RUNNABLE, RUNNING);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAKING], 800);
+	assert_int_equal(vcpu_of(scene, 1)->wakes[0], 1);
+	assert_int_equal(vcpu_of(scene, 1)->wake_ns[0], 800);
 	assert_int_equal(taken(scene, 1, 2, VP_BY_VCPU), 500);
 	assert_int_equal(taken(scene, 1, 0, VP_BY_VCPU), 200);
 	assert_int_equal(taken(scene, 1, 0, VP_BY_NOBODY), 100);
@@ -213,6 +215,8 @@ static void test_thieves(void **state)
 	change(scene, 2500, 0, 2, RUNNABLE, RUNNING);
 	assert_int_equal(vcpu_of(scene, 2)->states[VP_STATE_PREEMPTED], 1000);
 	assert_int_equal(vcpu_of(scene, 2)->preemptions, 1);
+	for (size_t i = 0; i < VP_WAKE_BUCKETS; i++)
+		assert_int_equal(vcpu_of(scene, 2)->wakes[i], 0);
 	assert_int_equal(taken(scene, 2, 1, VP_BY_VCPU), 700);
 	assert_int_equal(taken(scene, 2, 0, VP_BY_VCPU), 200);
 	vp_xen_states_emit_gone(&scene->states, 0, 3000); /* of domain 1 */

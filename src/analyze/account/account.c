@@ -182,6 +182,16 @@ static void take_times(struct vp_account *account, const struct vp_vcpu_account 
 	vp_overcommit_take(&account->overcommit, &account->vms->at[times->vm], record);
 }
 
+static void take_wakes(struct vp_account *account, const struct vp_wake_bucket *record)
+{
+	struct vp_account_times *times = times_of(account, record->vm, record->vcpu);
+
+	if (record->bucket >= VP_WAKE_BUCKETS)
+		return;
+	times->wakes[record->bucket] += record->count;
+	times->wake_ns += record->ns;
+}
+
 static struct vp_account_cost *account_cost_of(struct vp_account *account, uint32_t vm_id,
 					       uint32_t vcpu, uint32_t reason, uint32_t vendor)
 {
@@ -396,6 +406,9 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 	case VP_ID_vcpu_account:
 		take_times(account, (const void *)record);
 		break;
+	case VP_ID_wake_bucket:
+		take_wakes(account, (const void *)record);
+		break;
 	case VP_ID_exit_account:
 		take_cost(account, (const void *)record);
 		break;
@@ -555,6 +568,9 @@ static void add_times(struct vp_account_times *to, const struct vp_account_times
 	to->preemptions += from->preemptions;
 	to->polls += from->polls;
 	to->poll_wasted += from->poll_wasted;
+	for (size_t i = 0; i < VP_WAKE_BUCKETS; i++)
+		to->wakes[i] += from->wakes[i];
+	to->wake_ns += from->wake_ns;
 	to->guest_samples += from->guest_samples;
 	to->user_samples += from->user_samples;
 	to->kernel_samples += from->kernel_samples;

@@ -23,6 +23,9 @@ struct vp_account_times {
 	uint64_t wall; /* ns: sum of interval lengths, and of all states */
 	uint64_t states[VP_STATES];
 	uint64_t exits, wakeups, preemptions, polls, poll_wasted;
+	/* Wakeups by latency, and the sum of their latencies, ns; of a window, those of the steps
+	 * that end in it. */
+	uint64_t wakes[VP_WAKE_BUCKETS], wake_ns;
 	uint64_t guest_samples, user_samples; /* of the guest; of its user space */
 	/* With VP_ACCOUNT_STATES also samples of the thread inside and outside of KVM_RUN. */
 	uint64_t kernel_samples, vmm_samples;

@@ -56,6 +56,9 @@ static void count_times(const struct vp_account_counters *counters, struct vp_co
 	vcpu->wakeups += times->wakeups;
 	vcpu->preemptions += times->preemptions;
 	vcpu->poll_wasted_ns += times->poll_wasted;
+	for (size_t i = 0; i < VP_WAKE_BUCKETS; i++)
+		vm->wakes[i] += times->wakes[i];
+	vm->wake_ns += times->wake_ns;
 	vm->absent = 0;
 }
 

@@ -10,9 +10,9 @@
 #include "schema/exit_reason.h"
 
 enum {
-	VP_COUNTED_REASONS = 12, /* maximum of exit reasons with their own counters, per VM … */
-	VP_COUNTED_THIEVES = 8,  /* … and of thieves; the rest is counted as "other" */
-	VP_COUNTED_ABSENT = 3,   /* a VM is dropped after that many intervals without records */
+	VP_COUNTED_REASONS = 8, /* maximum of exit reasons with their own counters, per VM … */
+	VP_COUNTED_THIEVES = 8, /* … and of thieves; the rest is counted as "other" */
+	VP_COUNTED_ABSENT = 3,  /* a VM is dropped after that many intervals without records */
 	VP_COUNTED_NAME = 64,
 	VP_COUNTED_RECORDING = 32 /* names of recordings in a store */
 };
@@ -52,6 +52,7 @@ struct vp_counted_vm {
 	uint32_t id; /* vp_vm_id() */
 	unsigned absent;
 	VP_VEC(struct vp_counted_vcpu) vcpus;
+	uint64_t wakes[VP_WAKE_BUCKETS], wake_ns; /* wakeup latencies of its vCPUs */
 	size_t n_reasons, n_thieves;
 	struct vp_counted_reason reasons[VP_COUNTED_REASONS + 1];
 	struct vp_counted_thief thieves[VP_COUNTED_THIEVES + 1];
