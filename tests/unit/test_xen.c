@@ -205,8 +205,7 @@ static void test_thieves(void **state)
 	change(scene, 1800, 0, VP_XEN_DOMID_IDLE, RUNNING, RUNNABLE);
 	change(scene, 1800, 0, 1, RUNNABLE, RUNNING);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAKING], 800);
-	assert_int_equal(vcpu_of(scene, 1)->wakes[0], 1);
-	assert_int_equal(vcpu_of(scene, 1)->wake_ns[0], 800);
+	assert_int_equal(vcpu_of(scene, 1)->wakes[0], 0); /* its wakeup was not seen */
 	assert_int_equal(taken(scene, 1, 2, VP_BY_VCPU), 500);
 	assert_int_equal(taken(scene, 1, 0, VP_BY_VCPU), 200);
 	assert_int_equal(taken(scene, 1, 0, VP_BY_NOBODY), 100);
@@ -254,6 +253,8 @@ static void test_wait_within_slice(void **state)
 	change(scene, 1900, 0, 2, RUNNING, BLOCKED);
 	change(scene, 1900, 0, 1, RUNNABLE, RUNNING);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAKING], 400);
+	assert_int_equal(vcpu_of(scene, 1)->wakes[0], 1);
+	assert_int_equal(vcpu_of(scene, 1)->wake_ns[0], 400);
 	assert_int_equal(taken(scene, 1, 2, VP_BY_VCPU), 400);
 	assert_int_equal(taken(scene, 1, 0, VP_BY_UNKNOWN), 0);
 	/* The place of one that was released is charged nothing from before. */
