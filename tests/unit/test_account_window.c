@@ -19,7 +19,7 @@ static const uint64_t borders[BORDERS] = {0,
 					  UINT64_MAX};
 
 struct sums {
-	uint64_t wall, states[VP_STATES], exits, wakeups, samples;
+	uint64_t wall, states[VP_STATES], exits, wakeups, wakes, wake_ns, samples;
 	uint64_t cost[7], buckets, preempted, irq, thefts;
 };
 
@@ -43,6 +43,8 @@ static void take_all(struct vp_account *account)
 			TAKE(account, exit_bucket, .time = end, .vendor = VP_VENDOR_AMD,
 			     .vm = FIRST_VM, .vcpu = vcpu, .reason = HLT, .bucket = 30,
 			     .count = 101);
+			TAKE(account, wake_bucket, .time = end, .vm = FIRST_VM, .vcpu = vcpu,
+			     .bucket = 3, .count = 13 + i, .ns = 1000);
 		}
 		TAKE(account, thief, .time = end, .vm = FIRST_VM, .vcpu = 1,
 		     .state = VP_STATE_PREEMPTED, .kind = VP_BY_TASK, .number = 77, .ns = 100000000,
@@ -62,6 +64,8 @@ static void add_up(const struct vp_account *account, struct sums *sums)
 			sums->states[i] += times->states[i];
 		sums->exits += times->exits;
 		sums->wakeups += times->wakeups;
+		sums->wakes += times->wakes[3];
+		sums->wake_ns += times->wake_ns;
 		sums->samples += times->guest_samples;
 	}
 	vp_vec_each (&account->costs, cost) {

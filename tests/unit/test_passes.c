@@ -7,6 +7,7 @@
  */
 #include "unit.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "analyze/common/recording_parts.h"
@@ -156,6 +157,12 @@ static void put_rows(const struct vp_report *report, struct vp_buffer *out)
 	out->size = 0;
 	vp_report_format_named("csv")->render(report, false, out);
 	vp_export_totals(report, vp_report_format_named("folded")->exporter(), out);
+	for (uint32_t walk = 0; walk < VP_WALKS; walk++)
+		for (uint32_t end = 0; end < VP_WALK_ENDS; end++)
+			vp_buffer_printf(out, "%" PRIu64 " ", report->profile.walks[walk][end]);
+	for (uint32_t route = 0; route < VP_ROUTES; route++)
+		vp_buffer_printf(out, "%" PRIu64 " ", report->profile.routes[route]);
+	vp_buffer_printf(out, "%" PRIu64 "\n", report->profile.unattributed);
 }
 
 /* In one piece or, by `cuts` ticks, in several. */

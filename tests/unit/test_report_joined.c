@@ -9,6 +9,8 @@
 #include "analyze/common/recording_parts.h"
 #include "analyze/report/report_joined.h"
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
 #include "base/macros.h"
 #include "base/vec.h"
 #include "make_recording.h"
@@ -236,6 +238,29 @@ static void test_units(void **state)
 	vp_report_deinit(&report);
 }
 
+/* Of another boot: 100 s later by time of day, but not by the clock that began anew. */
+static void test_gap(void **state)
+{
+	static const char line[] = "\toffset_s = ";
+	struct vp_profile_options options = {.view = VP_VIEW_UNIFIED};
+	struct vp_buffer metadata = {0}, later = {0};
+	struct vp_report report;
+
+	make_first();
+	make_second(20);
+	expect_no_error(vp_file_read(SECOND "/host/metadata", 1 << 20, &metadata));
+	const char *text = vp_buffer_text(&metadata), *at = strstr(text, line);
+	assert_non_null(at);
+	vp_buffer_append(&later, text, (size_t)(at - text));
+	vp_buffer_printf(&later, "%s10%s", line, at + strlen(line));
+	expect_no_error(vp_file_publish(SECOND "/host/metadata", later.bytes, later.size));
+	expect_no_error(join(FIRST, SECOND, &options, &report));
+	assert_true(has_note(&report, "2 recordings; nothing was recorded in 100 s between them"));
+	vp_report_deinit(&report);
+	vp_buffer_deinit(&metadata);
+	vp_buffer_deinit(&later);
+}
+
 static void test_ends(void **state)
 {
 	struct vp_profile_options options = {.view = VP_VIEW_UNIFIED, .chains = true};
@@ -262,10 +287,10 @@ static void test_ends(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_vms), cmocka_unit_test(test_guest),
-					   cmocka_unit_test(test_left_out),
-					   cmocka_unit_test(test_units),
-					   cmocka_unit_test(test_ends)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_vms),      cmocka_unit_test(test_guest),
+	    cmocka_unit_test(test_left_out), cmocka_unit_test(test_units),
+	    cmocka_unit_test(test_gap),      cmocka_unit_test(test_ends)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
