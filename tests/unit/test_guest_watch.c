@@ -376,8 +376,10 @@ static void test_searches_that_fail(void **state)
 	/* A kernel that boots for a minute. */
 	assert_int_equal(count_searches(&(struct vp_guest_retry){0}, true, 0xffffffff81000000, 60),
 			 19);
+#ifdef __x86_64__ /* no address of Linux, but of Windows */
 	assert_in_range(count_searches(&(struct vp_guest_retry){0}, true, 0xfffff80000000000, day),
 			day / 600, day / 600 + 8);
+#endif
 }
 
 static unsigned count_descriptors(void)

@@ -79,20 +79,27 @@ static void be_parent_of_ended(const struct pipes *pipes)
 	be_parent_of_worker(pipes, true);
 }
 
+/* Nobody reads the block: without the barrier, compilers leave the writes out. */
+static void fill(char *block, int value)
+{
+	memset(block, value, BLOCK);
+	__asm__ volatile("" : : "r"(block) : "memory");
+}
+
 /* A process that writes to a block of memory; then a child has the block, too; then the child
  * writes to it. */
 static void be_parent_of_copy(const struct pipes *pipes)
 {
 	char *block = malloc(BLOCK);
 
-	memset(block, 1, BLOCK);
+	fill(block, 1);
 	say(pipes);
 	await(pipes->told[0]);
 	if (!fork()) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		say(pipes);
 		await(pipes->told[0]);
-		memset(block, 2, BLOCK);
+		fill(block, 2);
 		say(pipes);
 		wait_for_end();
 	}
