@@ -206,9 +206,7 @@
 	FIELD(u64, dec, weights, "sum of w * (w - 1), if an exit that was timed stands for w")
 
 #define VP_FIELDS_wake_bucket(FIELD)                                                               \
-	FIELD(u16, dec, bucket,                                                                    \
-	      "0 at most 10 us, 1 at most 50 us, 2 100 us, 3 500 us, 4 1 ms, 5 5 ms, 6 10 ms, "    \
-	      "7 50 ms, 8 100 ms, 9 longer")                                                       \
+	FIELD(u16, dec, bucket, "at most 10, 50, 100, 500 us, 1, 5, 10, 50, 100 ms; 9 longer")     \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, vcpu, "vCPU number, as in KVM")                                            \
 	FIELD(u32, dec, count, "wakeups after which it waited that long for a pCPU")               \

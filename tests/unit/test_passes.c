@@ -215,7 +215,7 @@ static void expect_same(const struct vp_profile_options *options)
 	vp_buffer_deinit(&by_more);
 }
 
-static void test_jobs(void **state)
+static void for_each(void (*expect)(const struct vp_profile_options *options))
 {
 	for (uint32_t number = 0; number < RECORDINGS; number++) {
 		bool chains = number % 2;
@@ -231,27 +231,19 @@ static void test_jobs(void **state)
 			    {.view = view, .vm = vm, .columns = VP_COLUMN_PROCESS},
 			    {.view = view, .vm = vm, .columns = VP_COLUMN_MODULE}};
 			for (size_t i = 0; i < VP_ARRAY_SIZE(options); i++)
-				expect_same(&options[i]);
+				expect(&options[i]);
 		}
 	}
 }
 
+static void test_jobs(void **state)
+{
+	for_each(expect_same);
+}
+
 static void test_parts(void **state)
 {
-	for (uint32_t number = 0; number < RECORDINGS; number++) {
-		bool chains = number % 2;
-		make_recording(number, TICKS);
-		for (enum vp_view view = 0; view < VP_VIEWS; view++) {
-			const char *vm = view == VP_VIEW_GUEST ? "vm1" : NULL;
-			struct vp_profile_options options[] = {
-			    {.view = view, .vm = vm, .chains = chains},
-			    {.view = view, .vm = vm, .chains = chains, .by_callees = true},
-			    {.view = view, .vm = vm, .per_vcpu = true, .per_process = true},
-			    {.view = view, .vm = "vm0", .has_vcpu = true, .vcpu = 1}};
-			for (size_t i = 0; i < VP_ARRAY_SIZE(options); i++)
-				expect_same_in_parts(&options[i]);
-		}
-	}
+	for_each(expect_same_in_parts);
 }
 
 /* What was damaged is read by one thread: another would take its packets for good. */
