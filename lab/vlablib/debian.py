@@ -124,9 +124,10 @@ class PrivateApt:
                               env={**os.environ, "LC_ALL": "C"})
         return done.returncode, done.stdout, done.stderr
 
-    def update(self):
-        """Fetch the package lists: with updates and security where these exist."""
+    def update(self, with_security=True):
+        """Fetch the package lists: with updates and, if asked for, security where these exist."""
         archive, security = _archives()
+        security = security if with_security else None
         base = self.suite
         tries = []
         if base != "sid" and "backports" not in base:

@@ -98,6 +98,21 @@ def _unpack(debs, place, arch):
     return versions[0]
 
 
+def _download(apt, meta, work):
+    """The packages of a kernel. The security archive of an old suite can list files that it no longer has: then the
+    archive's own kernel is taken."""
+    errors = []
+    for with_security in (True, False):
+        apt.update(with_security)
+        names = apt.kernel_packages(meta)
+        say(f"downloading {' '.join(names)}")
+        try:
+            return apt.download(names, work)
+        except LabError as error:
+            errors.append(str(error))
+    raise LabError("; ".join(errors))
+
+
 def get(suite, flavour, refresh=False, arch=AMD64):
     """The kernel of a suite; from the cache when it is there and no refresh is asked for."""
     place = cache_dir("kernels") / place_name(f"{suite}-{flavour}", arch)
@@ -108,10 +123,7 @@ def get(suite, flavour, refresh=False, arch=AMD64):
     def fill(work):
         say(f"fetching the {flavour} kernel of {suite} for {arch.name}")
         apt = PrivateApt(suite, arch)
-        apt.update()
-        names = apt.kernel_packages(arch.kernels[flavour])
-        say(f"downloading {' '.join(names)}")
-        version = _unpack(apt.download(names, work), work, arch)
+        version = _unpack(_download(apt, arch.kernels[flavour], work), work, arch)
         (work / "version").write_text(version + "\n", encoding="ascii")
         say(f"unpacked kernel {version}")
 

@@ -6,13 +6,16 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "base/macros.h"
 #include "bpf/guest_current_abi.h"
 #include "bpf/sampler_abi.h"
@@ -349,6 +352,57 @@ static void test_chains_in_rings(void **state)
 	end_rings(&scene);
 }
 
+/* A process that starts, and runs on this pCPU in several time slices. */
+static void run_process(void)
+{
+	enum { SLICES = 10 };
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	for (int i = 0; !pid && i < SLICES; i++) {
+		vp_burn(3 * MS);
+		vp_sleep_us(1000);
+	}
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* The process is sampled after its pCPU's ring was read, and before the call returns. */
+static void take_and_run_process(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	const struct ring_scene *scene = context;
+
+	if (pcpu == scene->pcpu)
+		run_process();
+}
+
+static int nothing_rung(void *context, void *data, size_t size)
+{
+	return 0;
+}
+
+/* A process that is sampled while the rings are read still wakes the reader. */
+static void test_process_during_drain(void **state)
+{
+	static struct ring_scene scene;
+
+	begin_rings(&scene, "take_sample");
+	struct ring_buffer *doorbell =
+	    ring_buffer__new(bpf_map__fd(scene.programs->maps.doorbell), nothing_rung, NULL, NULL);
+	assert_non_null(doorbell);
+	vp_burn(10 * MS);
+	assert_int_equal(vp_rings_drain_all(&scene.rings, doorbell, scene.trigger.pcpus.at,
+					    scene.trigger.pcpus.count, take_and_run_process,
+					    &scene),
+			 0);
+	expect_no_error(vp_trigger_enable(&scene.trigger, false));
+	struct pollfd rung = {.fd = ring_buffer__epoll_fd(doorbell), .events = POLLIN};
+	assert_int_equal(vp_poll(&rung, 1, 0), 1);
+	ring_buffer__free(doorbell);
+	end_rings(&scene);
+}
+
 /* None begins before all are there. */
 static void *burn(void *context)
 {
@@ -394,10 +448,11 @@ static void test_many_threads(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_own_samples),  cmocka_unit_test(test_full_buffer),
-	    cmocka_unit_test(test_thousand_vms), cmocka_unit_test(test_laps),
-	    cmocka_unit_test(test_full_rings),   cmocka_unit_test(test_chains_in_rings),
-	    cmocka_unit_test(test_many_threads), cmocka_unit_test(test_pcpu_comes_back),
+	    cmocka_unit_test(test_own_samples),          cmocka_unit_test(test_full_buffer),
+	    cmocka_unit_test(test_thousand_vms),         cmocka_unit_test(test_laps),
+	    cmocka_unit_test(test_full_rings),           cmocka_unit_test(test_chains_in_rings),
+	    cmocka_unit_test(test_many_threads),         cmocka_unit_test(test_pcpu_comes_back),
+	    cmocka_unit_test(test_process_during_drain),
 	};
 
 	if (argc > 1)

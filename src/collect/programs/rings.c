@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bpf/libbpf.h>
+
 static struct vp_ring *ring_of(const struct vp_rings *rings, uint32_t pcpu)
 {
 	return (void *)(rings->memory + pcpu * rings->stride);
@@ -70,6 +72,16 @@ void vp_rings_drain(struct vp_rings *rings, uint32_t pcpu, vp_records_fn take, v
 	if (tail < head)
 		take(context, pcpu, records + (tail & mask), head - tail);
 	__atomic_store_n(&ring->tail, head, __ATOMIC_RELEASE);
+}
+
+int vp_rings_drain_all(struct vp_rings *rings, struct ring_buffer *doorbell, const int *pcpus,
+		       size_t count, vp_records_fn take, void *context)
+{
+	int rung = ring_buffer__consume(doorbell);
+
+	for (size_t i = 0; i < count; i++)
+		vp_rings_drain(rings, (uint32_t)pcpus[i], take, context);
+	return rung < 0 ? rung : 0;
 }
 
 uint64_t vp_rings_lost(const struct vp_rings *rings, uint32_t pcpu)

@@ -15,6 +15,8 @@
  * them. */
 typedef void (*vp_records_fn)(void *context, uint32_t pcpu, char *records, size_t size);
 
+struct ring_buffer;
+
 struct vp_rings {
 	char *memory;
 	uint32_t count; /* highest pCPU + 1 */
@@ -32,6 +34,10 @@ void vp_rings_unmap(struct vp_rings *rings);
 
 /* Passes on the contents of the pCPU's ring, in one or two parts. */
 void vp_rings_drain(struct vp_rings *rings, uint32_t pcpu, vp_records_fn take, void *context);
+/* The same for these pCPUs, after emptying the doorbell, which rings again for records that come
+ * meanwhile. Returns 0, or a negative errno. */
+int vp_rings_drain_all(struct vp_rings *rings, struct ring_buffer *doorbell, const int *pcpus,
+		       size_t count, vp_records_fn take, void *context);
 /* Number of records lost in a full ring since the start. */
 uint64_t vp_rings_lost(const struct vp_rings *rings, uint32_t pcpu);
 

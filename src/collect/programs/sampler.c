@@ -429,9 +429,9 @@ struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
 {
 	if (sampler->seen_by == VP_SEEN_BY_PERF)
 		return sampler->buffer ? read_error(sampler_drain_buffer(sampler)) : NULL;
-	vp_vec_each (&sampler->trigger->pcpus, pcpu)
-		vp_rings_drain(&sampler->rings, (uint32_t)*pcpu, sampler->take, sampler->context);
-	return read_error(ring_buffer__consume(sampler->doorbell));
+	return read_error(
+	    vp_rings_drain_all(&sampler->rings, sampler->doorbell, sampler->trigger->pcpus.at,
+			       sampler->trigger->pcpus.count, sampler->take, sampler->context));
 }
 
 /* If a pCPU goes offline, its perf buffer ends permanently, and libbpf cannot add one. The programs
