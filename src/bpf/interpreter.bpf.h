@@ -158,7 +158,8 @@ static __always_inline bool python_is_entry(const struct python_walk *walk)
 	return (walk->owner >> ((walk->layout.owner & 7) * 8) & 0xff) == walk->layout.entry_value;
 }
 
-/* The code object of the innermost frame that has one; 0: unknown. After python_begin(). */
+/* The code object of the innermost frame that has one; 0: unknown. After python_begin(). Since
+ * CPython 3.14, the lowest bit of the pointer may be set: a reference that is not counted. */
 static __always_inline __u64 python_code(void)
 {
 	struct python_walk *walk = python_walk();
@@ -169,7 +170,7 @@ static __always_inline __u64 python_code(void)
 		if (!python_step())
 			return 0;
 		if (!walk->layout.entry_is_empty || !python_is_entry(walk))
-			return walk->code & 7 ? 0 : walk->code;
+			return walk->code & 6 ? 0 : walk->code & ~1ULL;
 	}
 	return 0;
 }

@@ -148,7 +148,8 @@ static size_t export_script_room_for(struct script *script, const struct vp_expo
 static bool is_unnamed(const char *text, const struct vp_frame_address *address)
 {
 	const char *plus = text ? strrchr(text, '+') : NULL;
-	bool is_address = text && (!strncmp(text, "0x", 2) || (plus && !strncmp(plus, "+0x", 3)));
+	bool is_address = text && (!strncmp(text, "0x", 2) || !strcmp(text, VP_JIT_CODE) ||
+				   (plus && !strncmp(plus, "+0x", 3)));
 
 	return is_address && address->ip - address->start <= 1;
 }

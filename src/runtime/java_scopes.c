@@ -45,7 +45,22 @@ static bool read_numbers(const struct vp_java_vm *vm, uint64_t blob, const uint3
 	return true;
 }
 
-/* JDK 9 to 22: all of it is in the method's block. */
+/* Finds where the scopes begin: an address in JDK 9 to 22, an offset in JDK 8. */
+static bool find_scopes_begin(const struct vp_java_vm *vm, const struct vp_java_code *code,
+			      uint64_t *ret)
+{
+	const struct vp_java_layout *at = &vm->tables.at;
+	uint32_t offset;
+
+	if (at->nmethod_scopes_begin != VP_JAVA_NONE)
+		return vp_process_u64(vm->memory, code->start + at->nmethod_scopes_begin, ret);
+	if (!read_numbers(vm, code->start, &at->nmethod_scopes, 1, &offset))
+		return false;
+	*ret = code->start + offset;
+	return true;
+}
+
+/* JDK 8 to 22: all of it is in the method's block. */
 static bool find_in_block(const struct vp_java_vm *vm, const struct vp_java_code *code,
 			  struct java_scopes *ret)
 {
@@ -53,9 +68,8 @@ static bool find_in_block(const struct vp_java_vm *vm, const struct vp_java_code
 	const uint32_t offsets[] = {at->nmethod_pcs, at->nmethod_pcs_end, at->nmethod_metadata};
 	uint32_t values[VP_ARRAY_SIZE(offsets)];
 
-	if (at->nmethod_scopes_begin == VP_JAVA_NONE ||
-	    !read_numbers(vm, code->start, offsets, VP_ARRAY_SIZE(offsets), values) ||
-	    !vp_process_u64(vm->memory, code->start + at->nmethod_scopes_begin, &ret->data))
+	if (!read_numbers(vm, code->start, offsets, VP_ARRAY_SIZE(offsets), values) ||
+	    !find_scopes_begin(vm, code, &ret->data))
 		return false;
 	ret->pcs = code->start + values[0];
 	ret->pcs_end = code->start + values[1];
@@ -67,7 +81,7 @@ static bool find_in_block(const struct vp_java_vm *vm, const struct vp_java_code
 	return ret->pcs_end <= code->end && ret->data >= code->start;
 }
 
-/* JDK 25: in two blocks of memory, one of which the garbage collector changes. */
+/* JDK 25 and newer: in two blocks of memory, one of which the garbage collector changes. */
 static bool find_in_data(const struct vp_java_vm *vm, const struct vp_java_code *code,
 			 struct java_scopes *ret)
 {

@@ -19,39 +19,58 @@ enum {
 /* Upper limit of user space with 5 levels of page tables. */
 #define PYTHON_USER_END (1ULL << 56)
 
-/* struct _Py_DebugOffsets of 3.13, in words (Include/internal/pycore_runtime.h). */
+/* Words of struct _Py_DebugOffsets that are needed. */
 enum debug_offset {
-	DEBUG_COOKIE = 0,
-	DEBUG_VERSION = 1,
-	DEBUG_FREE_THREADED = 2,
-	DEBUG_INTERPRETERS = 5,
-	DEBUG_INTERPRETER_NEXT = 8,
-	DEBUG_INTERPRETER_THREADS = 9,
-	DEBUG_THREAD_NEXT = 21,
-	DEBUG_THREAD_FRAME = 23,
-	DEBUG_THREAD_NATIVE_ID = 25,
-	DEBUG_FRAME_PREVIOUS = 29,
-	DEBUG_FRAME_CODE = 30,
-	DEBUG_FRAME_OWNER = 33,
-	DEBUG_CODE_FILENAME = 35,
-	DEBUG_CODE_QUALNAME = 37,
-	DEBUG_OBJECT_TYPE = 45,
-	DEBUG_TEXT_STATE = 68,
-	DEBUG_TEXT_LENGTH = 69,
-	DEBUG_ASCII_SIZE = 70,
-	DEBUG_WORDS = 71,
+	DEBUG_INTERPRETERS,
+	DEBUG_INTERPRETER_NEXT,
+	DEBUG_INTERPRETER_THREADS,
+	DEBUG_THREAD_NEXT,
+	DEBUG_THREAD_FRAME,
+	DEBUG_THREAD_NATIVE_ID,
+	DEBUG_FRAME_PREVIOUS,
+	DEBUG_FRAME_CODE,
+	DEBUG_FRAME_OWNER,
+	DEBUG_CODE_FILENAME,
+	DEBUG_CODE_QUALNAME,
+	DEBUG_OBJECT_TYPE,
+	DEBUG_TEXT_STATE,
+	DEBUG_TEXT_LENGTH,
+	DEBUG_ASCII_SIZE,
+	DEBUG_OFFSETS,
+};
+/* Places of the cookie and what follows it, the same in all versions; words that are read. */
+enum { DEBUG_COOKIE, DEBUG_VERSION, DEBUG_FREE_THREADED, DEBUG_WORDS = 81 };
+typedef uint8_t debug_places[DEBUG_OFFSETS];
+
+/* Include/internal/pycore_runtime.h */
+static const debug_places places_of_13 = {
+    [DEBUG_INTERPRETERS] = 5,    [DEBUG_INTERPRETER_NEXT] = 8, [DEBUG_INTERPRETER_THREADS] = 9,
+    [DEBUG_THREAD_NEXT] = 21,    [DEBUG_THREAD_FRAME] = 23,    [DEBUG_THREAD_NATIVE_ID] = 25,
+    [DEBUG_FRAME_PREVIOUS] = 29, [DEBUG_FRAME_CODE] = 30,      [DEBUG_FRAME_OWNER] = 33,
+    [DEBUG_CODE_FILENAME] = 35,  [DEBUG_CODE_QUALNAME] = 37,   [DEBUG_OBJECT_TYPE] = 45,
+    [DEBUG_TEXT_STATE] = 68,     [DEBUG_TEXT_LENGTH] = 69,     [DEBUG_ASCII_SIZE] = 70,
+};
+
+/* Include/internal/pycore_debug_offsets.h */
+static const debug_places places_of_14 = {
+    [DEBUG_INTERPRETERS] = 5,    [DEBUG_INTERPRETER_NEXT] = 8, [DEBUG_INTERPRETER_THREADS] = 9,
+    [DEBUG_THREAD_NEXT] = 24,    [DEBUG_THREAD_FRAME] = 26,    [DEBUG_THREAD_NATIVE_ID] = 28,
+    [DEBUG_FRAME_PREVIOUS] = 32, [DEBUG_FRAME_CODE] = 33,      [DEBUG_FRAME_OWNER] = 36,
+    [DEBUG_CODE_FILENAME] = 40,  [DEBUG_CODE_QUALNAME] = 42,   [DEBUG_OBJECT_TYPE] = 51,
+    [DEBUG_TEXT_STATE] = 78,     [DEBUG_TEXT_LENGTH] = 79,     [DEBUG_ASCII_SIZE] = 80,
 };
 
 /* A supported version. Others are rejected: frames differ between versions. */
 struct python_version {
 	uint32_t minor;
-	bool has_debug_offsets; /* CPython's own offsets replace those of `layout` */
+	const uint8_t
+	    *debug_places; /* CPython's own offsets replace those of `layout`; NULL: none */
 	struct vp_python_layout layout;
 };
 
 static const struct python_version versions[] = {
     {11,
-     false,
+     NULL,
      {.runtime_interpreters = 40,
       .interpreter_next = 0,
       .interpreter_threads = 16,
@@ -71,7 +90,7 @@ static const struct python_version versions[] = {
       .ascii_size = 48,
       .compact_size = 72}},
     {12,
-     false,
+     NULL,
      {.runtime_interpreters = 40,
       .interpreter_next = 0,
       .interpreter_threads = 72,
@@ -92,9 +111,15 @@ static const struct python_version versions[] = {
       .ascii_size = 40,
       .compact_size = 56}},
     {13,
-     true,
+     places_of_13,
      {.frame_in = VP_PYTHON_DIRECT,
       .entry_value = 3, /* FRAME_OWNED_BY_CSTACK */
+      .entry_is_empty = 1,
+      .compact_size = 16 /* more than ascii_size */}},
+    {14,
+     places_of_14,
+     {.frame_in = VP_PYTHON_DIRECT,
+      .entry_value = 3, /* FRAME_OWNED_BY_INTERPRETER */
       .entry_is_empty = 1,
       .compact_size = 16 /* more than ascii_size */}},
 };
@@ -111,16 +136,15 @@ const char *vp_python_symbol_name(enum vp_python_symbol symbol)
 }
 
 /* Reads one of CPython's own offsets; false: invalid. */
-static bool take_offset(const uint64_t *words, enum debug_offset from, uint32_t largest,
-			uint32_t align, uint32_t *ret)
+static bool take_offset(uint64_t offset, uint32_t largest, uint32_t align, uint32_t *ret)
 {
-	uint64_t offset = words[from];
 
 	*ret = (uint32_t)offset;
 	return offset < largest && offset % align == 0;
 }
 
-static bool take_offsets(const uint64_t *words, struct vp_python_layout *layout)
+static bool take_offsets(const uint64_t *words, const uint8_t *places,
+			 struct vp_python_layout *layout)
 {
 	const struct {
 		enum debug_offset from;
@@ -145,15 +169,15 @@ static bool take_offsets(const uint64_t *words, struct vp_python_layout *layout)
 	};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(offsets); i++)
-		if (!take_offset(words, offsets[i].from, offsets[i].largest, offsets[i].align,
-				 offsets[i].to))
+		if (!take_offset(words[places[offsets[i].from]], offsets[i].largest,
+				 offsets[i].align, offsets[i].to))
 			return false;
 	layout->compact_size += layout->ascii_size;
 	return layout->frame_previous != layout->frame_code &&
 	       layout->code_filename != layout->code_qualname;
 }
 
-static struct vp_error *read_debug_offsets(struct vp_python *python)
+static struct vp_error *read_debug_offsets(struct vp_python *python, const uint8_t *places)
 {
 	static const char cookie[8] = "xdebugpy";
 	uint64_t words[DEBUG_WORDS];
@@ -165,7 +189,7 @@ static struct vp_error *read_debug_offsets(struct vp_python *python)
 		return vp_error_new("_PyRuntime has no offsets for debuggers");
 	if (words[DEBUG_FREE_THREADED])
 		return vp_error_new("Python without a GIL is not supported");
-	if (!take_offsets(words, &python->layout))
+	if (!take_offsets(words, places, &python->layout))
 		return vp_error_new("_PyRuntime has invalid offsets for debuggers");
 	return NULL;
 }
@@ -189,7 +213,9 @@ struct vp_error *vp_python_open(const struct vp_process_memory *memory,
 	for (size_t i = 0; i < VP_ARRAY_SIZE(versions); i++)
 		if (version >> 16 == (3U << 8 | versions[i].minor)) {
 			ret->layout = versions[i].layout;
-			return versions[i].has_debug_offsets ? read_debug_offsets(ret) : NULL;
+			return versions[i].debug_places
+				   ? read_debug_offsets(ret, versions[i].debug_places)
+				   : NULL;
 		}
 	return vp_error_new("Python %" PRIu64 ".%" PRIu64 " is not supported", version >> 24,
 			    version >> 16 & 0xff);
@@ -268,7 +294,7 @@ bool vp_python_code_identity(struct vp_python *python, uint64_t code, uint64_t *
 	return true;
 }
 
-/* Bits of PyASCIIObject.state in 3.11 to 3.13. Kind: size of a character. Compact: the characters
+/* Bits of PyASCIIObject.state in 3.11 to 3.14. Kind: size of a character. Compact: the characters
  * follow the struct. */
 enum { STATE_KIND_SHIFT = 2, STATE_KIND_MASK = 7, STATE_COMPACT = 1 << 5, STATE_ASCII = 1 << 6 };
 

@@ -41,12 +41,18 @@ static bool demangle_into(struct result *result, const char *symbol)
 
 void vp_demangle(const char *symbol, struct vp_buffer *buffer)
 {
+	static const char plt[] = "@plt"; /* suffix of an entry of the procedure linkage table */
 	struct result result = {.buffer = buffer, .before = buffer->size};
 
-	if (symbol[0] == '_' && (symbol[1] == 'Z' || symbol[1] == 'R') &&
-	    strnlen(symbol, LONGEST_SYMBOL) < LONGEST_SYMBOL && demangle_into(&result, symbol) &&
-	    buffer->size > result.before)
+	size_t size = strnlen(symbol, LONGEST_SYMBOL);
+
+	if (symbol[0] == '_' && (symbol[1] == 'Z' || symbol[1] == 'R') && size < LONGEST_SYMBOL &&
+	    demangle_into(&result, symbol) && buffer->size > result.before) {
+		/* The demangler ignores what follows the function. */
+		if (size > strlen(plt) && !strcmp(symbol + size - strlen(plt), plt))
+			vp_buffer_string(buffer, plt);
 		return;
+	}
 	buffer->size = result.before;
 	vp_buffer_string(buffer, symbol);
 }

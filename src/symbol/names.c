@@ -435,3 +435,15 @@ void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t
 	if ((!name->function || name->nameless) && names->second)
 		vp_names_find_fallback(names, space, kernel, addr, host_ns, name);
 }
+
+bool vp_names_is_anonymous(const char *path)
+{
+	/* As in /proc/PID/maps. */
+	static const char *const starts[] = {"//anon", "/memfd:", "/dev/zero", "/anon_hugepage",
+					     "/SYSV"};
+
+	for (size_t i = 0; path && i < VP_ARRAY_SIZE(starts); i++)
+		if (!strncmp(path, starts[i], strlen(starts[i])))
+			return true;
+	return false;
+}

@@ -102,5 +102,8 @@ bool vp_names_life(const struct vp_names *names, uint32_t space, uint64_t *start
  * first address in a file may read that file. Thread-safe. */
 void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
 		   uint64_t host_ns, struct vp_name *name);
+/* Whether a mapping with this path has no file, so that code in it was generated: //anon, shared
+ * anonymous memory, a memfd. NULL: false. */
+bool vp_names_is_anonymous(const char *path);
 
 #endif

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (!size)
 		return 0;
 	fuzz_merge(bytes, size);
-	python_memory_make(&memory, bytes[0] & 1 ? 11 : 13);
+	python_memory_make(&memory, bytes[0] & 1 ? 11 : bytes[0] & 4 ? 14 : 13);
 	struct vp_error *error = vp_python_open(&memory.memory, memory.symbols, &python);
 	if (error)
 		abort();

@@ -132,8 +132,9 @@ static inline void java_tables(struct java_memory *java)
 		java_member(java, "CodeBlob", "_mutable_data", 0x58, 0);
 		java_member(java, "CodeBlob", "_mutable_data_size", 0x60, 0);
 		java_member(java, "CodeBlob", "_relocation_size", 0x64, 0);
-	} else if (!old) {
-		java_member(java, "CompiledMethod", "_scopes_data_begin", 0x48, 0);
+	} else {
+		java_member(java, old ? "nmethod" : "CompiledMethod",
+			    old ? "_scopes_data_offset" : "_scopes_data_begin", 0x48, 0);
 		java_member(java, "nmethod", "_metadata_offset", 0x50, 0);
 	}
 	java_member(java, "PcDesc", "_pc_offset", 0, 0);
@@ -246,7 +247,10 @@ static inline void java_frames(struct java_memory *java, size_t blob, bool with_
 		return;
 	java_put(java, blob + 0x40, newest ? 0 : 0x280, 4);
 	java_put(java, blob + 0x44, newest ? 0x40 : 0x2c0, 4);
-	java_put(java, blob + 0x48, JAVA_BASE + (newest ? JAVA_AT_DEBUG : blob + 0x200), 8);
+	if (java->version == JAVA_8)
+		java_put(java, blob + 0x48, 0x200, 4);
+	else
+		java_put(java, blob + 0x48, JAVA_BASE + (newest ? JAVA_AT_DEBUG : blob + 0x200), 8);
 	java_put(java, blob + 0x50, newest ? 0x80 : 0x1c0, 4);
 	if (newest) {
 		java_put(java, blob + 0x58, JAVA_BASE + JAVA_AT_METADATA, 8);

@@ -58,19 +58,24 @@ static inline uint64_t python_code_at(unsigned number)
 	return PYTHON_BASE + PYTHON_AT_CODE + 0x100 * number;
 }
 
-/* Offsets as in struct _Py_DebugOffsets of 3.13. */
+/* Offsets as in struct _Py_DebugOffsets: the words that have them in 3.13 and 3.14. */
 static inline void python_put_debug_offsets(struct python_memory *python)
 {
 	static const struct {
-		unsigned word;
+		unsigned of_13, of_14;
 		uint64_t value;
-	} offsets[] = {{1, 0x030d05f0}, {5, 0x240}, {8, 0x10},  {9, 0x18},  {21, 8},    {23, 0x48},
-		       {25, 0xa0},      {29, 8},    {30, 0},    {33, 0x46}, {35, 0x70}, {37, 0x80},
-		       {45, 8},         {68, 0x20}, {69, 0x10}, {70, 0x28}};
+	} offsets[] = {{5, 5, 0x240},  {8, 8, 0x10},   {9, 9, 0x18},   {21, 24, 8},
+		       {23, 26, 0x48}, {25, 28, 0xa0}, {29, 32, 8},    {30, 33, 0},
+		       {33, 36, 0x46}, {35, 40, 0x70}, {37, 42, 0x80}, {45, 51, 8},
+		       {68, 78, 0x20}, {69, 79, 0x10}, {70, 80, 0x28}};
 
 	memcpy(python->bytes + PYTHON_AT_RUNTIME, "xdebugpy", 8);
+	memcpy(python->bytes + PYTHON_AT_RUNTIME + 8, python->bytes + PYTHON_AT_VERSION, 8);
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++)
-		python_put(python, PYTHON_AT_RUNTIME + 8UL * offsets[i].word, offsets[i].value, 8);
+		python_put(python,
+			   PYTHON_AT_RUNTIME +
+			       8UL * (python->minor == 13 ? offsets[i].of_13 : offsets[i].of_14),
+			   offsets[i].value, 8);
 }
 
 /* A compact string of characters of that size. */
@@ -115,7 +120,7 @@ static inline void python_memory_make(struct python_memory *python, unsigned min
 	python->symbols[VP_PYTHON_CODE_TYPE] = PYTHON_BASE + PYTHON_CODE_TYPE;
 	python->symbols[VP_PYTHON_UNICODE_TYPE] = PYTHON_BASE + PYTHON_TEXT_TYPE;
 	python->symbols[VP_PYTHON_LOOP] = PYTHON_BASE + PYTHON_LOOP;
-	python_put(python, PYTHON_AT_VERSION, minor == 11 ? 0x030b02f0 : 0x030d05f0, 8);
+	python_put(python, PYTHON_AT_VERSION, 0x030002f0 | (uint64_t)minor << 16, 8);
 	if (minor != 11)
 		python_put_debug_offsets(python);
 	/* The first interpreter has two threads, the second one has one. */

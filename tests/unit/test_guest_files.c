@@ -50,6 +50,17 @@ static void test_paths(void **state)
 	assert_string_equal(vp_buffer_text(&path), "/lib/x.so");
 	close_guest(&opened);
 
+	/* Shared anonymous memory is in no directory. Other names have no slash. */
+	uint64_t shared_mnt = built_mount(&guest, built_dentry(&guest, 0, "/"), 0, 0);
+	uint64_t zero = built_file(&guest, built_dentry(&guest, 0, "dev/zero"), shared_mnt);
+	uint64_t forged = built_file(&guest, built_dentry(&guest, lib, "x/y"), inner_mnt);
+	open_kernel(&opened);
+	path.size = 0;
+	assert_true(vp_guest_path(&opened.kernel, &task, zero, &path));
+	assert_string_equal(vp_buffer_text(&path), "/dev/zero");
+	assert_false(vp_guest_path(&opened.kernel, &task, forged, &path));
+	close_guest(&opened);
+
 	/* Directories in each other, and a mount in itself. */
 	built_put64(&guest, lib + guest.pack.at.dentry_parent, x);
 	open_kernel(&opened);

@@ -91,9 +91,10 @@ static void end(struct vp_profile_options options)
 		      "a 0 71 5000 0 %llu old\na 1 72 5000 %llu 0 new\na 2 73 7000 0 0 third\n"
 		      "m 0 400000 401000 0 0 - /bin/old\nm 1 400000 401000 0 0 - /bin/new\n"
 		      "m 2 600000 601000 0 0 - /bin/third\nm 2 401000 402000 0 0 - /bin/third\n"
+		      "m 2 800000 802000 0 0 - //anon\nm 2 810000 812000 8000 0 - /memfd:jit\n"
 		      "i - /bin/old\ns 0 100 old_code\ns 100 100 old_more\n"
 		      "i - /bin/new\ns 0 100 new_code\n"
-		      "i - /bin/third\ns 0 100 third_code\nend 18\n",
+		      "i - /bin/third\ns 0 100 third_code\nend 20\n",
 		      (unsigned long long)AT(10), (unsigned long long)AT(10));
 	static const char second[] = "vperf-maps 1\nmachine guest -\nsource memory\n"
 				     "k ffffffff81000000 1000 T second_kernel\n"
@@ -328,6 +329,25 @@ static void test_many_addresses(void **state)
 	vp_report_deinit(&report);
 }
 
+/* JIT code without names is one function, not one for each address. */
+static void test_generated_code(void **state)
+{
+	begin();
+	at_root(1, 0, USER, 0x7000, 0x800010);
+	at_root(2, 0, USER, 0x7000, 0x801020);
+	at_root(3, 0, USER, 0x7000, 0x800010);
+	end(unified);
+	expect_row(0, "[JIT code]", "third", 73, 3);
+	vp_report_deinit(&report);
+	begin();
+	at_root(1, 0, USER, 0x7000, 0x810010);
+	at_root(2, 0, USER, 0x7000, 0x811000);
+	end(unified);
+	expect_row(0, "[JIT code]", "third", 73, 2);
+	assert_int_equal(report.profile.unattributed, 2); /* a name is still missing */
+	vp_report_deinit(&report);
+}
+
 /* Functions side by side, and two that begin in one line of the cache. */
 static void test_functions(void **state)
 {
@@ -359,6 +379,7 @@ int main(void)
 	    cmocka_unit_test(test_host_threads),
 	    cmocka_unit_test(test_filters),
 	    cmocka_unit_test(test_many_addresses),
+	    cmocka_unit_test(test_generated_code),
 	    cmocka_unit_test(test_functions),
 	};
 

@@ -48,7 +48,7 @@ static void expect_name(struct vp_python *opened, unsigned number, const char *e
 	vp_buffer_deinit(&name);
 }
 
-static const unsigned minors[] = {11, 13};
+static const unsigned minors[] = {11, 13, 14};
 
 static void test_threads(void **state)
 {

@@ -128,8 +128,8 @@ static void list_frames(struct vp_python *python, uint64_t thread, struct vp_buf
 		unsigned char owner;
 		assert_true(vp_process_read(python->memory, frame + at->frame_owner, &owner, 1));
 		bool entry = owner == at->entry_value;
-		if (!entry || !at->entry_is_empty)
-			put_code(python, word_at(python, frame + at->frame_code), list);
+		if (!entry || !at->entry_is_empty) /* without the tag of 3.14 */
+			put_code(python, word_at(python, frame + at->frame_code) & ~7ULL, list);
 		if (entry)
 			vp_buffer_string(list, "|\n");
 	}

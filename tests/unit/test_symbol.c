@@ -689,6 +689,8 @@ static void test_demangle(void **state)
 {
 	expect_demangled("main", "main");
 	expect_demangled("_ZN3foo3barEi", "foo::bar");
+	expect_demangled("_ZN3foo3barEi@plt", "foo::bar@plt");
+	expect_demangled("_ZN3foo3barEi.cold", "foo::bar");
 	expect_demangled("_ZNSt6vectorIiSaIiEE9push_backERKi",
 			 "std::vector<int, std::allocator<int> >::push_back");
 	expect_demangled("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",

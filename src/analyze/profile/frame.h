@@ -9,6 +9,9 @@
 #include "base/vec.h"
 #include "timeline/guests.h"
 
+/* Function of code in memory without a file, for which no runtime has a name. */
+#define VP_JIT_CODE "[JIT code]"
+
 /* Kind of a frame. KERNEL and USER are of the guest; of the host in a frame without a VM. */
 enum vp_kind { VP_KIND_KERNEL, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
 

@@ -356,8 +356,9 @@ static uint32_t unnamed_text(struct vp_resolver *resolver, const struct vp_name 
 	size_t before = texts->strings.count;
 	const char *base = name->module ? strrchr(name->module, '/') : NULL;
 	VP_AUTO_FREE char *text =
-	    vp_resolver_is_full(resolver) ? vp_strdup("[unknown]")
-	    : guest && !ip                ? vp_strdup("[not recorded]")
+	    vp_resolver_is_full(resolver)         ? vp_strdup("[unknown]")
+	    : guest && !ip                        ? vp_strdup("[not recorded]")
+	    : vp_names_is_anonymous(name->module) ? vp_strdup(VP_JIT_CODE)
 	    : name->module
 		? vp_format("%s+0x%" PRIx64, base ? base + 1 : name->module, name->module_offset)
 		: vp_format("0x%" PRIx64, ip);

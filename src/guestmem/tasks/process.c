@@ -179,9 +179,10 @@ static bool process_read_location(const struct vp_guest_kernel *kernel, uint64_t
 	       vp_guest_view_u64(&kernel->view, mnt_at, &ret->mnt) && ret->dentry && ret->mnt;
 }
 
-/* Prepends "/NAME" to the text that starts at *at. */
-static bool prepend_name(const struct vp_guest_kernel *kernel, uint64_t dentry, char *text,
-			 size_t *at)
+/* Prepends "/NAME" to the text that starts at *at. `alone`: the file is in no directory, and its
+ * name may have slashes: "dev/zero" of shared anonymous memory. */
+static bool prepend_name(const struct vp_guest_kernel *kernel, uint64_t dentry, bool alone,
+			 char *text, size_t *at)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	uint32_t length;
@@ -194,7 +195,8 @@ static bool prepend_name(const struct vp_guest_kernel *kernel, uint64_t dentry, 
 	*at -= length + 1;
 	text[*at] = '/';
 	return vp_guest_view_read(&kernel->view, name, text + *at + 1, length) &&
-	       !memchr(text + *at + 1, 0, length) && !memchr(text + *at + 1, '/', length);
+	       !memchr(text + *at + 1, 0, length) &&
+	       (alone || !memchr(text + *at + 1, '/', length));
 }
 
 /* Moves from the root of a mount to its mount point; false at the topmost mount. */
@@ -230,9 +232,10 @@ static bool walk_up(const struct vp_guest_kernel *kernel, struct address address
 				return true;
 			continue;
 		}
-		if (!prepend_name(kernel, address.dentry, text, at))
+		bool alone = parent == address.dentry; /* such as a memfd */
+		if (!prepend_name(kernel, address.dentry, alone, text, at))
 			return false;
-		if (parent == address.dentry) /* a file without directory, such as a memfd */
+		if (alone)
 			return true;
 		address.dentry = parent;
 	}
