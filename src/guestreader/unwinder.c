@@ -38,6 +38,7 @@ enum {
 	WORK_OF_READ = 400,  /* of guest memory, through page tables */
 	WORK_OF_PAGE = 1000, /* the same, a whole page */
 	PAGES = 8,           /* cached for a stack */
+	KEPT_PAGES = 64,     /* of stacks, for processes that have ended */
 	WORK_OF_MAPPING = 1000,
 	WORK_OF_FILE = 1 << 13,
 };
@@ -74,6 +75,12 @@ struct unwinder_page {
 	char bytes[VP_GUEST_PAGE];
 };
 
+/* A page of a stack outside the copies, as it was read for an earlier sample of the process. */
+struct kept_page {
+	uint64_t task, root, address; /* address 0: none */
+	char bytes[VP_GUEST_PAGE];
+};
+
 struct vp_guest_unwinder {
 	struct vp_unwind_tables *tables;
 	VP_VEC(struct process) processes;
@@ -86,6 +93,8 @@ struct vp_guest_unwinder {
 	uint32_t work;
 	struct unwinder_page pages[PAGES]; /* of the stack that is being unwound … */
 	unsigned n_pages;                  /* … and the number of them that were read */
+	struct kept_page kept[KEPT_PAGES];
+	unsigned n_kept; /* pages that were kept */
 };
 
 struct vp_guest_unwinder *vp_guest_unwinder_new(void)
@@ -412,6 +421,41 @@ static struct unwinder_page *cached_page(struct vp_guest_unwinder *unwinder, uin
 	return NULL;
 }
 
+/* The page of the process's stack that was kept, or with `place` where it is kept from now on. */
+static struct kept_page *kept_page(struct unwinding *unwinding, uint64_t address, bool place)
+{
+	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
+	const struct process *process = unwinding->process;
+
+	for (unsigned i = 0; i < KEPT_PAGES; i++) {
+		struct kept_page *kept = &unwinder->kept[i];
+		if (kept->address == address && kept->task == process->task &&
+		    kept->root == process->root)
+			return kept;
+	}
+	if (!place)
+		return NULL;
+	struct kept_page *kept = &unwinder->kept[unwinder->n_kept++ % KEPT_PAGES];
+	kept->address = address;
+	kept->task = process->task;
+	kept->root = process->root;
+	return kept;
+}
+
+/* Reads a page of code, or of the stack. If the process has ended, outer frames are still as they
+ * were at an earlier sample. */
+static bool read_whole_page(struct unwinding *unwinding, uint64_t start, char *bytes)
+{
+	bool is_stack = !mapping_among(unwinding->process, start);
+	bool found = read_view(unwinding, start, bytes, VP_GUEST_PAGE);
+	struct kept_page *kept = is_stack ? kept_page(unwinding, start, found) : NULL;
+
+	if (!kept)
+		return found;
+	memcpy(found ? kept->bytes : bytes, found ? bytes : kept->bytes, VP_GUEST_PAGE);
+	return true;
+}
+
 /* Reads code, or the stack outside the copy. Outer frames are near each other: a page is read
  * once. */
 static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes, size_t size)
@@ -426,7 +470,7 @@ static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes,
 		page = &unwinder->pages[unwinder->n_pages++ % PAGES];
 		page->address = 1;
 		if (!spend(unwinder, WORK_OF_PAGE) ||
-		    !read_view(unwinding, start, page->bytes, sizeof(page->bytes)))
+		    !read_whole_page(unwinding, start, page->bytes))
 			return false;
 		page->address = start;
 	}

@@ -108,6 +108,7 @@ static void build_file(bool ends)
 }
 
 static uint64_t task, program_file, program_vma;
+static uint64_t stack_entry; /* of the page table, as an offset in memory */
 
 /* A guest with the program, whose second page is in the page cache or not. */
 static void build_guest(bool whole)
@@ -134,7 +135,8 @@ static void build_guest(bool whole)
 	uint64_t pd = built_object(&guest, PAGE, PAGE) - BUILT_DIRECT;
 	put64(guest.low + BUILT_CR3, pdpt | PRESENT_USER);
 	put64(guest.low + pdpt, pd | PRESENT_USER);
-	put64(guest.low + pd + 8 * (STACK >> 21), 0 | LARGE | PRESENT_USER);
+	stack_entry = pd + 8 * (STACK >> 21);
+	put64(guest.low + stack_entry, 0 | LARGE | PRESENT_USER);
 }
 
 /* A stack where the inner function was called from the outer one, copied or not. */
@@ -213,6 +215,36 @@ static void test_short_copy(void **state)
 	job.stack.bytes = VP_USER_STACK_BYTES + 1; /* impossible */
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.count, 0);
+	vp_guest_unwinder_free(unwinder);
+	close_guest(&opened);
+}
+
+/* A process that has ended before its last stacks are unwound: outer frames are those of a stack
+ * before. */
+static void test_ended_process(void **state)
+{
+	struct vp_guest_unwinder *unwinder = vp_guest_unwinder_new();
+	struct vp_stack_job job;
+	struct opened opened;
+
+	(void)state;
+	build_guest(true);
+	put64(guest.low + 0x108, START + OUTER + 0x80);
+	open_kernel(&opened);
+	job = job_at(SECOND, 8);
+	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
+	expect_chain(&job, VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER);
+	close_guest(&opened);
+	put64(guest.low + stack_entry, 0);
+	open_kernel(&opened);
+	job = job_at(SECOND, 8);
+	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
+	expect_chain(&job, VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER);
+	/* Another thread's stack was never read. */
+	job = job_at(SECOND, 8);
+	job.stack.task += 64;
+	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
+	assert_int_equal(job.end, VP_CHAIN_UNREADABLE);
 	vp_guest_unwinder_free(unwinder);
 	close_guest(&opened);
 }
@@ -520,11 +552,11 @@ static void test_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_chain),        cmocka_unit_test(test_short_copy),
-	    cmocka_unit_test(test_missing_page), cmocka_unit_test(test_no_process),
-	    cmocka_unit_test(test_bounds),       cmocka_unit_test(test_reused_file),
-	    cmocka_unit_test(test_late_mapping), cmocka_unit_test(test_copy),
-	    cmocka_unit_test(test_passed_copy),
+	    cmocka_unit_test(test_chain),         cmocka_unit_test(test_short_copy),
+	    cmocka_unit_test(test_ended_process), cmocka_unit_test(test_missing_page),
+	    cmocka_unit_test(test_no_process),    cmocka_unit_test(test_bounds),
+	    cmocka_unit_test(test_reused_file),   cmocka_unit_test(test_late_mapping),
+	    cmocka_unit_test(test_copy),          cmocka_unit_test(test_passed_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
