@@ -166,7 +166,8 @@ class PrivateApt:
         return found
 
     def with_dependencies(self, names):
-        """Fetch packages and all that they depend on; the files."""
+        """Fetch packages and all that they depend on; the files. Removes what an interrupted fetch left."""
+        self.run("apt-get", "clean")
         status, out, err = self.run("apt-get", "install", "-q", "-y", "--download-only",
                                     "--no-install-recommends", *names)
         if status != 0:

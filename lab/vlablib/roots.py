@@ -79,3 +79,8 @@ def get(arch, refresh=False):
 def get_dom0(suite, refresh=False, hvm=False):
     """The same for a dom0, with the suite's Xen in /boot; with `hvm` also for guests with a device model."""
     return _get(suite, AMD64, DOM0 + HVM if hvm else DOM0, refresh)
+
+
+def get_programs(suite, packages):
+    """The same with programs for a guest."""
+    return _get(suite, AMD64, packages, False)
