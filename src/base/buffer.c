@@ -121,6 +121,13 @@ char *vp_put_count(char *at, uint64_t number)
 	return put_eight(at, digits >> 8 * zeros) - zeros;
 }
 
+char *vp_put_nine(char *at, uint32_t number)
+{
+	at = put_eight(at, eight_digits(number / 10));
+	*at = (char)('0' + number % 10);
+	return at + 1;
+}
+
 void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
 {
 	vp_buffer_end(buffer, vp_put_count(vp_buffer_room(buffer, VP_PUT_COUNT), number));

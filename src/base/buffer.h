@@ -81,6 +81,8 @@ static inline char *vp_put_blocks(char *at, const char *bytes, size_t size)
 }
 /* Writes a number. VP_PUT_COUNT bytes at `at` may be overwritten. */
 char *vp_put_count(char *at, uint64_t number);
+/* Writes a number below 10^9 with nine digits. */
+char *vp_put_nine(char *at, uint32_t number);
 /* Like vp_buffer_padded(). Always writes VP_PUT_PADDED bytes; the returned position is right. */
 char *vp_put_padded(char *to, uint64_t number, size_t width, char with);
 

@@ -31,8 +31,7 @@ static char *put_hex_at(char *at, uint64_t number)
 	return at + digits;
 }
 
-static char *render_script_put_number_at(char *at, const struct vp_event_field *type,
-					 uint64_t number)
+char *vp_script_put_number(char *at, const struct vp_event_field *type, uint64_t number)
 {
 	if (type->is_hex)
 		return put_hex_at(at, number);
@@ -46,7 +45,7 @@ static char *render_script_put_number_at(char *at, const struct vp_event_field *
 static void render_script_put_number(const struct vp_event_field *type, uint64_t number,
 				     struct vp_buffer *out)
 {
-	vp_buffer_end(out, render_script_put_number_at(vp_buffer_room(out, NUMBER), type, number));
+	vp_buffer_end(out, vp_script_put_number(vp_buffer_room(out, NUMBER), type, number));
 }
 
 /* Number of integers in an array or sequence. */
@@ -100,8 +99,11 @@ static void render_script_put_value(const struct vp_script_field *field, struct 
 /* Copies a text; short ones, which most are, without calling memcpy(). */
 static inline char *put_at(char *at, const char *text, size_t size)
 {
-	if (size > 16) {
+	if (size > 32) {
 		memcpy(at, text, size);
+	} else if (size >= 16) {
+		memcpy(at, text, 16);
+		memcpy(at + size - 16, text + size - 16, 16);
 	} else if (size >= 8) {
 		memcpy(at, text, 8);
 		memcpy(at + size - 8, text + size - 8, 8);
@@ -121,52 +123,61 @@ static inline char *put_byte(char *at, char byte)
 	return at + 1;
 }
 
-/* Columns of perf script: thread, pCPU, time, event. */
-static void put_text_head(const struct vp_script_event *event,
-			  const struct vp_script_layout *layout, struct vp_buffer *out)
+enum { COMM_WIDTH = 16 };
+
+void vp_script_put_thread(const char *comm, bool has_tid, uint32_t tid, unsigned shown,
+			  struct vp_buffer *out)
 {
-	enum { WIDTH = 16, REST = 4 * VP_PUT_PADDED + VP_CLOCK_TEXT_SIZE };
-	unsigned shown = layout->shown;
-	char time[VP_CLOCK_TEXT_SIZE];
-	const char *comm = event->comm ? event->comm : VP_SCRIPT_NO_COMM;
-	size_t comm_size = strlen(comm), name_size = strlen(event->name);
-	char *at = vp_buffer_room(out, WIDTH + comm_size + name_size + REST);
+	const char *name = comm ? comm : VP_SCRIPT_NO_COMM;
+	size_t size = strlen(name);
+	char *at = vp_buffer_room(out, COMM_WIDTH + size + 2 * VP_PUT_PADDED);
 
 	if (shown & VP_SHOW_COMM) {
-		at = put_at(at, "                ", comm_size < WIDTH ? WIDTH - comm_size : 0);
-		at = put_byte(put_at(at, comm, comm_size), ' ');
+		at = put_at(at, "                ", size < COMM_WIDTH ? COMM_WIDTH - size : 0);
+		at = put_byte(put_at(at, name, size), ' ');
 	}
 	if (shown & VP_SHOW_TID)
-		at = event->has_tid ? put_byte(vp_put_padded(at, event->tid, 7, ' '), ' ')
-				    : vp_put_text(at, "      - ");
-	if (shown & VP_SHOW_CPU && event->pcpu == VP_NO_PCPU)
-		at = vp_put_text(at, "[-] ");
-	else if (shown & VP_SHOW_CPU)
-		at = vp_put_text(vp_put_padded(put_byte(at, '['), event->pcpu, 3, '0'), "] ");
-	if (shown & VP_SHOW_TIME && layout->clock.form != VP_CLOCK_FORM_HOST) {
-		at = vp_put_text(vp_put_text(at, vp_clock_text(&layout->clock, event->time, time)),
-				 ": ");
-	} else if (shown & VP_SHOW_TIME) {
-		at = put_byte(vp_put_padded(at, event->time / SECOND, 5, ' '), '.');
-		at = vp_put_text(vp_put_padded(at, event->time % SECOND, 9, '0'), ": ");
-	}
-	if (shown & VP_SHOW_EVENT)
-		at = vp_put_text(put_at(at, event->name, name_size), ": ");
+		at = has_tid ? put_byte(vp_put_padded(at, tid, 7, ' '), ' ')
+			     : vp_put_text(at, "      - ");
 	vp_buffer_end(out, at);
 }
 
+void vp_script_put_pcpu(uint32_t pcpu, struct vp_buffer *out)
+{
+	char *at = vp_buffer_room(out, 2 * VP_PUT_PADDED);
+
+	if (pcpu == VP_NO_PCPU)
+		at = vp_put_text(at, "[-] ");
+	else
+		at = vp_put_text(vp_put_padded(put_byte(at, '['), pcpu, 3, '0'), "] ");
+	vp_buffer_end(out, at);
+}
+
+/* "SECONDS.NANOSECONDS: " */
+static char *put_time(const struct vp_script_event *event, const struct vp_script_layout *layout,
+		      char *at)
+{
+	char time[VP_CLOCK_TEXT_SIZE];
+
+	if (layout->clock.form != VP_CLOCK_FORM_HOST)
+		return vp_put_text(
+		    vp_put_text(at, vp_clock_text(&layout->clock, event->time, time)), ": ");
+	at = put_byte(vp_put_padded(at, event->time / SECOND, 5, ' '), '.');
+	return vp_put_text(vp_put_nine(at, event->time % SECOND), ": ");
+}
+
 /* "NAME=VALUE " */
-static void put_text_field(const struct vp_script_field *field, struct vp_buffer *out)
+static inline void put_text_field(const struct vp_script_field *field, struct vp_buffer *out)
 {
 	const char *text = field->words ? field->words : field->text;
-	size_t text_size = text ? strlen(text) : 0;
+	size_t text_size = field->words ? strlen(text) : text ? field->text_size : 0;
 	char *at = vp_buffer_room(out, field->name_size + text_size + NUMBER + 2);
 
 	at = put_byte(put_at(at, field->name, field->name_size), '=');
 	if (text) {
 		at = put_at(at, text, text_size);
 	} else if (!is_text(field) && field->type->shape == VP_EVENT_INTEGER) {
-		at = render_script_put_number_at(at, field->type, field->value.number);
+		at = vp_script_put_number(at, field->type, field->value.number);
 	} else {
 		vp_buffer_end(out, at);
 		render_script_put_value(field, out);
@@ -175,12 +186,10 @@ static void put_text_field(const struct vp_script_field *field, struct vp_buffer
 	vp_buffer_end(out, put_byte(at, ' '));
 }
 
-static void put_text_event(const struct vp_script_event *event,
-			   const struct vp_script_layout *layout, struct vp_buffer *out)
+/* "guest=NAME vcpu=NUMBER " */
+static void put_text_guest(const struct vp_script_event *event, unsigned shown,
+			   struct vp_buffer *out)
 {
-	unsigned shown = layout->shown;
-
-	put_text_head(event, layout, out);
 	if (shown & VP_SHOW_VM && event->vm) {
 		vp_buffer_string(out, event->of_guest ? "guest=" : "vm=");
 		vp_buffer_string(out, event->vm);
@@ -191,12 +200,31 @@ static void put_text_event(const struct vp_script_event *event,
 		vp_buffer_count(out, event->vcpu);
 		vp_buffer_string(out, " ");
 	}
+}
+
+static void put_text_event(const struct vp_script_event *event,
+			   const struct vp_script_layout *layout, struct vp_buffer *out)
+{
+	unsigned shown = layout->shown;
+	char *at;
+
+	vp_script_put_thread(event->comm, event->has_tid, event->tid, shown, out);
+	if (shown & VP_SHOW_CPU)
+		vp_script_put_pcpu(event->pcpu, out);
+	at = vp_buffer_room(out, 2 * VP_PUT_PADDED + VP_CLOCK_TEXT_SIZE + event->name_size);
+	if (shown & VP_SHOW_TIME)
+		at = put_time(event, layout, at);
+	if (shown & VP_SHOW_EVENT)
+		at = vp_put_text(put_at(at, event->name, event->name_size), ": ");
+	vp_buffer_end(out, at);
+	put_text_guest(event, shown, out);
 	if (shown & VP_SHOW_FIELDS)
 		vp_vec_each (&event->fields, field)
 			put_text_field(field, out);
 	if (out->size && out->bytes[out->size - 1] == ' ')
 		out->size--;
-	vp_buffer_string(out, "\n");
+	*vp_buffer_room(out, 1) = '\n';
+	out->size++;
 }
 
 static void put_json_number(struct vp_json *json, const char *key,

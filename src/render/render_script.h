@@ -35,9 +35,35 @@ struct vp_script_format {
 		      struct vp_buffer *out);
 };
 
+/* Columns of text: the thread's name and number, as far as they are among `shown` … */
+void vp_script_put_thread(const char *comm, bool has_tid, uint32_t tid, unsigned shown,
+			  struct vp_buffer *out);
+/* … and "[PCPU] ". */
+void vp_script_put_pcpu(uint32_t pcpu, struct vp_buffer *out);
+/* Writes a field's number in text, at most VP_PUT_COUNT + 8 bytes, including scratch bytes. */
+char *vp_script_put_number(char *at, const struct vp_event_field *type, uint64_t number);
 /* The format "text", "jsonl" or "csv"; NULL: unknown name. */
 const struct vp_script_format *vp_script_format_named(const char *name);
 /* Parses names separated by commas: comm, tid, cpu, time, vm, vcpu, event, fields. */
 struct vp_error *vp_script_shown_parse(const char *text, unsigned *ret) VP_MUST_CHECK;
+
+/*
+ * Lines of text for the events of a recording, the same as by vp_script_format_named("text") with
+ * all members, but faster: events whose fields are integers at fixed positions are printed from the
+ * record, with texts prepared for each class and each thread.
+ */
+struct vp_script_lines;
+
+/* Whether these lines are prepared: all members, times of the host's clock, and no selection by VM
+ * or thread. */
+bool vp_script_lines_fit(const struct vp_script_layout *layout,
+			 const struct vp_script_options *options);
+/* For `script` before its first event. */
+struct vp_script_lines *vp_script_lines_new(struct vp_script *script);
+void vp_script_lines_free(struct vp_script_lines *lines);
+/* Appends the lines of at most `limit` events, about `size` bytes. Returns the number of events; 0:
+ * the end. */
+uint64_t vp_script_lines_put(struct vp_script_lines *lines, uint64_t limit, size_t size,
+			     struct vp_buffer *out);
 
 #endif

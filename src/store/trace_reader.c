@@ -52,6 +52,7 @@ static void set_id(struct vp_stream_reader *stream)
 	if (!vp_stream_of_file(name ? name + 1 : stream->path, &id))
 		return;
 	stream->kind = id.kind;
+	stream->cursor.has_defined = vp_stream_class_has_defined(id.kind);
 	stream->cpu = id.pcpu;
 }
 
@@ -95,7 +96,8 @@ void vp_stream_rewind(struct vp_stream_reader *stream)
 {
 	stream->offset = 0;
 	stream->filled = stream->packet_at = 0;
-	stream->cursor = (struct vp_stream_cursor){.at = stream->window, .end = stream->window};
+	stream->cursor.at = stream->cursor.end = stream->window;
+	stream->cursor.records = 0;
 	stream->health = (struct vp_stream_health){0};
 	stream->trusted = false;
 	stream->packet = NULL;
@@ -346,8 +348,7 @@ static size_t size_at_hand(const struct vp_stream_reader *stream)
 		return 0;
 	memcpy(&header, stream->cursor.at, sizeof(header));
 	size = vp_record_size(header.id);
-	if (header.id >= VP_ID_DEFINED && vp_stream_class_has_defined(stream->kind) &&
-	    left >= sizeof(record)) {
+	if (header.id >= VP_ID_DEFINED && stream->cursor.has_defined && left >= sizeof(record)) {
 		memcpy(&record, stream->cursor.at, sizeof(record));
 		size = record.size >= sizeof(record) ? record.size : 0;
 	}

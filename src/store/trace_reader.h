@@ -33,6 +33,7 @@ struct vp_stream_health {
 struct vp_stream_cursor {
 	const char *at, *end;
 	uint64_t records; /* number of records returned */
+	bool has_defined; /* vp_stream_class_has_defined() */
 };
 
 /* Opens a stream file; free with vp_stream_free(). Errors: unreadable. Damage is not an error, see
@@ -66,6 +67,25 @@ static inline const struct vp_record_header *vp_stream_next(struct vp_stream_rea
 
 	if (!size || size > (size_t)(cursor->end - cursor->at))
 		return vp_stream_next_slow(stream);
+	cursor->at += size;
+	cursor->records++;
+	return record;
+}
+/* Like vp_stream_next() if the next record is in the current packet and earlier than `before`; else
+ * NULL, and nothing is read. */
+static inline const struct vp_record_header *vp_stream_next_before(struct vp_stream_reader *stream,
+								   uint64_t before)
+{
+	struct vp_stream_cursor *cursor = (struct vp_stream_cursor *)stream;
+	const struct vp_record_header *record = (const void *)cursor->at;
+	size_t size = vp_record_size(record->id);
+
+	if (cursor->has_defined && record->id >= VP_ID_DEFINED) {
+		const struct vp_defined_record *defined = (const void *)record;
+		size = defined->size >= sizeof(*defined) ? defined->size : 0;
+	}
+	if (!size || size > (size_t)(cursor->end - cursor->at) || record->time >= before)
+		return NULL;
 	cursor->at += size;
 	cursor->records++;
 	return record;

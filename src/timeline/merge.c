@@ -50,10 +50,24 @@ void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams,
 	vp_merge_resume(merge);
 }
 
+/* The second of all heads has lost against the winner. */
+static void find_rival(struct vp_merge *merge)
+{
+	uint64_t rival = UINT64_MAX;
+
+	for (uint32_t node = (merge->winner + merge->count) / 2; node; node /= 2) {
+		uint64_t time = merge->heads[merge->losers[node]].time;
+		rival = time < rival ? time : rival;
+	}
+	merge->rival = rival;
+}
+
 void vp_merge_resume(struct vp_merge *merge)
 {
-	if (merge->count)
+	if (merge->count) {
 		merge->winner = play(merge, 1);
+		find_rival(merge);
+	}
 	merge->head_returned = false;
 }
 
@@ -89,15 +103,18 @@ static inline void replay(struct vp_merge *merge)
 		winner = other;
 	}
 	merge->winner = winner;
+	find_rival(merge);
 }
 
-const struct vp_merge_head *vp_merge_next(struct vp_merge *merge)
+const struct vp_merge_head *vp_merge_next_slow(struct vp_merge *merge)
 {
 	if (!merge->count)
 		return NULL;
 	if (merge->head_returned) {
-		head_advance(merge, &merge->heads[merge->winner]);
-		replay(merge);
+		struct vp_merge_head *winner = &merge->heads[merge->winner];
+		head_advance(merge, winner);
+		if (winner->time >= merge->rival)
+			replay(merge);
 	}
 	merge->head_returned = true;
 	const struct vp_merge_head *head = &merge->heads[merge->winner];

@@ -23,6 +23,7 @@ struct vp_merge {
 	uint32_t *losers;                 /* streams by node, from 1 on; leaves follow the nodes */
 	uint32_t count;                   /* number of streams */
 	uint32_t winner;                  /* the stream with the smallest time */
+	uint64_t rival;                   /* the earliest time of the other heads */
 	bool head_returned;               /* the winner's record was returned: advance it next */
 };
 
@@ -36,7 +37,23 @@ void vp_merge_resume(struct vp_merge *merge);
 void vp_merge_pause(struct vp_merge *merge);
 /* Makes the stream's next record its head. */
 void vp_merge_advance(struct vp_merge *merge, uint32_t stream);
-/* The next record of all streams, or NULL at the end; valid until the next call. */
-const struct vp_merge_head *vp_merge_next(struct vp_merge *merge);
+/* Slow path of vp_merge_next(): another packet, or another stream. */
+const struct vp_merge_head *vp_merge_next_slow(struct vp_merge *merge);
+/* The next record of all streams, or NULL at the end; valid until the next call. Streams have many
+ * records in a row. */
+static inline const struct vp_merge_head *vp_merge_next(struct vp_merge *merge)
+{
+	const struct vp_record_header *record;
+
+	if (!merge->head_returned)
+		return vp_merge_next_slow(merge);
+	record = vp_stream_next_before(merge->streams->at[merge->winner], merge->rival);
+	if (!record)
+		return vp_merge_next_slow(merge);
+	struct vp_merge_head *head = &merge->heads[merge->winner];
+	head->record = record;
+	head->time = record->time;
+	return head;
+}
 
 #endif

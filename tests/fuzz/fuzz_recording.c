@@ -215,6 +215,46 @@ static void look_at_line(const struct vp_buffer *out)
 			abort();
 }
 
+/* Appends all events as lines of text, as usual or prepared. */
+static bool put_lines(const char *directory, const struct vp_script_options *options, bool prepared,
+		      struct vp_buffer *out)
+{
+	const struct vp_script_format *format = vp_script_format_named("text");
+	const struct vp_script_event *event;
+	struct vp_script *script;
+	struct vp_error *error = vp_script_open(directory, options, &script);
+
+	if (error) {
+		vp_error_free(error);
+		return false;
+	}
+	struct vp_script_layout layout = {vp_script_columns(script), VP_SHOW_ALL};
+	struct vp_script_lines *lines = prepared ? vp_script_lines_new(script) : NULL;
+	while (lines && vp_script_lines_put(lines, UINT64_MAX, SIZE_MAX, out))
+		;
+	while (!lines && (event = vp_script_next(script)))
+		format->event(event, &layout, out);
+	if (lines)
+		vp_script_lines_free(lines);
+	vp_script_close(script);
+	return true;
+}
+
+/* Prepared lines are the same as the others. */
+static void compare_lines(const char *directory, const struct vp_script_options *options)
+{
+	const struct vp_script_layout layout = {.shown = VP_SHOW_ALL};
+	struct vp_buffer usual = {0}, prepared = {0};
+
+	if (vp_script_lines_fit(&layout, options) && put_lines(directory, options, false, &usual) &&
+	    put_lines(directory, options, true, &prepared) &&
+	    (usual.size != prepared.size ||
+	     (usual.size && memcmp(usual.bytes, prepared.bytes, usual.size) != 0)))
+		abort();
+	vp_buffer_deinit(&usual);
+	vp_buffer_deinit(&prepared);
+}
+
 /* Every event in every format is one line. */
 static void print_events(const char *directory, const struct vp_script_options *options)
 {
@@ -228,7 +268,7 @@ static void print_events(const char *directory, const struct vp_script_options *
 		vp_error_free(error);
 		return;
 	}
-	const struct vp_script_layout layout = {vp_script_columns(script), VP_SHOW_ALL};
+	struct vp_script_layout layout = {vp_script_columns(script), VP_SHOW_ALL};
 	while ((event = vp_script_next(script)))
 		for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++) {
 			const struct vp_script_format *format = vp_script_format_named(names[i]);
@@ -449,6 +489,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	report_by_three(directory, bytes[size - 1] % (VP_VIEW_UNIFIED + 1), true);
 	inform(directory);
 	account(directory);
+	compare_lines(directory, &(struct vp_script_options){.to = UINT64_MAX});
 	print_events(directory, &(struct vp_script_options){.to = UINT64_MAX});
 	print_events(directory, &(struct vp_script_options){.from = 10, .to = 50, .vm = "one"});
 	print_periods(directory, 0, UINT64_MAX, NULL);

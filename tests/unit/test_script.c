@@ -85,7 +85,7 @@ static char *print(const char *format, const struct vp_script_options *options, 
 	struct vp_script *script;
 
 	expect_no_error(vp_script_open(NAME, options, &script));
-	const struct vp_script_layout layout = {vp_script_columns(script), shown};
+	struct vp_script_layout layout = {vp_script_columns(script), shown};
 	if (chosen->begin)
 		chosen->begin(&layout, &out);
 	while ((event = vp_script_next(script)))
@@ -102,6 +102,35 @@ static char *print(const char *format, const struct vp_script_options *options, 
 	vp_buffer_deinit(&out);
 	vp_buffer_deinit(&said);
 	return text;
+}
+
+/* The same as text, by prepared lines, at most `size` bytes at a time. */
+static char *print_lines(const struct vp_script_options *options, size_t size)
+{
+	struct vp_buffer out = {0}, piece = {0};
+	struct vp_script *script;
+
+	expect_no_error(vp_script_open(NAME, options, &script));
+	struct vp_script_lines *lines = vp_script_lines_new(script);
+	while (vp_script_lines_put(lines, UINT64_MAX, size, &piece)) {
+		vp_buffer_append(&out, piece.bytes, piece.size);
+		piece.size = 0;
+	}
+	vp_script_lines_free(lines);
+	vp_script_close(script);
+	char *text = vp_strdup(vp_buffer_text(&out));
+	vp_buffer_deinit(&out);
+	vp_buffer_deinit(&piece);
+	return text;
+}
+
+static void expect_same_lines(const struct vp_script_options *options)
+{
+	char *text = print("text", options, NULL), *lines = print_lines(options, 1000);
+
+	assert_string_equal(lines, text);
+	free(text);
+	free(lines);
 }
 
 static void expect_printed(const char *format, const struct vp_script_options *options,
@@ -135,6 +164,94 @@ static void test_text(void **state)
 	    "next_tid=2001 next_comm=<...> prev_state=R+\n"
 	    "           <...>    2001 [001]     1.000000700: kvm:kvm_exit: vm=vm1 "
 	    "guest_rip=0x0 reason=unknown\n");
+	expect_same_lines(&everything);
+}
+
+/* Prepared lines: threads that are renamed, that become known, that have vCPUs; the same event
+ * again and again, on another pCPU, in another class; times before and after a full second. */
+static void test_lines(void **state)
+{
+	static const char *const names[] = {"a", "qemu-system-x86", "CPU 1/KVM", "\xc3\xa9", ""};
+	struct vp_script_options options = everything;
+	struct made made;
+	uint32_t random = 1;
+
+	begin(&made, 8);
+	for (uint64_t i = 1; i <= 20000; i++) {
+		uint32_t pcpu = (random = random * 1664525 + 1013904223) >> 29;
+		uint32_t tids[] = {0, 77, 77 + 256, 1001, 1002, 4000000000};
+		uint32_t tid = tids[(random >> 20) % 6], other = tids[(random >> 12) % 6];
+		uint64_t ns = i * 100001;
+		if (i % 50 == 0 && tid)
+			put_name(&made, pcpu, ns, tid, names[(random >> 9) % 5]);
+		if (random >> 16 & 1)
+			PUT(&made, pcpu, ns, sched_switch, .prev_tid = tid, .next_tid = other,
+			    .prev_state = 1 << (random >> 22 & 7) & 0xfe ? random >> 18 & 3 : 0x402,
+			    .preempted = random >> 28 & 1);
+		else if (random >> 17 & 1)
+			PUT(&made, pcpu, ns, sched_wakeup, .tid = tid, .woken_tid = other,
+			    .target_cpu = (uint16_t)(random >> 24));
+		else if (random >> 18 & 1)
+			PUT(&made, pcpu, ns, sched_wakeup_new, .tid = tid, .woken_tid = other);
+		else
+			PUT(&made, pcpu, ns, kvm_entry, .tid = tid, .vm = 1000, .vcpu = 1);
+	}
+	for (uint32_t pcpu = 0; pcpu < 8; pcpu++)
+		vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
+	made_end(&made, 3000000000);
+	expect_same_lines(&everything);
+	options.from = AT(5000000);
+	options.to = AT(1500000000);
+	expect_same_lines(&options);
+}
+
+/* Events of several pCPUs are in the order of time and, at equal times, of pCPUs. */
+static void test_order(void **state)
+{
+	const struct vp_script_event *event;
+	uint64_t now[3] = {1, 1, 1}, last = 0, count = 0;
+	uint32_t random = 1, last_pcpu = 0;
+	struct vp_script *script;
+	struct made made;
+
+	begin(&made, 3);
+	for (size_t i = 0; i < 3000; i++) {
+		random = random * 1664525 + 1013904223;
+		uint32_t pcpu = (random >> 20) % 3;
+		now[pcpu] += random >> 12 & 3;
+		PUT(&made, pcpu, now[pcpu], sched_wakeup, .tid = 77, .woken_tid = 78);
+	}
+	for (uint32_t pcpu = 0; pcpu < 3; pcpu++)
+		vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
+	made_end(&made, 10000);
+	expect_no_error(vp_script_open(NAME, &everything, &script));
+	for (; (event = vp_script_next(script)); count++) {
+		assert_true(event->time > last ||
+			    (event->time == last && event->pcpu >= last_pcpu));
+		last = event->time;
+		last_pcpu = event->pcpu;
+	}
+	assert_int_equal(count, 3000);
+	vp_script_close(script);
+}
+
+/* Prepared lines are for all members, and for events that are selected without being read. */
+static void test_lines_fit(void **state)
+{
+	struct vp_script_layout layout = {.shown = VP_SHOW_ALL};
+	struct vp_script_options options = {.to = UINT64_MAX};
+
+	assert_true(vp_script_lines_fit(&layout, &options));
+	options.has_tid = true;
+	assert_false(vp_script_lines_fit(&layout, &options));
+	options = (struct vp_script_options){.vm = "vm0"};
+	assert_false(vp_script_lines_fit(&layout, &options));
+	options.vm = NULL;
+	layout.shown &= ~(unsigned)VP_SHOW_TID;
+	assert_false(vp_script_lines_fit(&layout, &options));
+	layout.shown = VP_SHOW_ALL;
+	layout.clock.form = VP_CLOCK_FORM_OFFSET;
+	assert_false(vp_script_lines_fit(&layout, &options));
 }
 
 static void test_jsonl(void **state)
@@ -413,6 +530,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_lines),
+	    cmocka_unit_test(test_lines_fit),
+	    cmocka_unit_test(test_order),
 	    cmocka_unit_test(test_jsonl),
 	    cmocka_unit_test(test_csv),
 	    cmocka_unit_test(test_parts),

@@ -25,13 +25,6 @@
 
 enum { MAX_GUEST_NAMES = 1 << 20, RECENT = 256 };
 
-/* A host thread. */
-struct thread {
-	const char *comm;       /* NULL: unknown */
-	const struct vp_vm *vm; /* NULL: not a vCPU thread */
-	uint32_t vcpu;
-};
-
 /* Cache of thread lookups: most events belong to a few threads. Threads are never removed. */
 struct recent {
 	uint64_t key; /* 0: empty */
@@ -60,11 +53,12 @@ struct vp_script {
 	bool merging, ended;
 	struct vp_map thread_of_key;
 	struct recent recent[RECENT];
-	VP_VEC(struct thread) threads;
+	VP_VEC(struct vp_script_thread) threads;
 	struct vp_intern comms;          /* also names of VMs */
 	struct vp_map comm_of_guest_tid; /* VM << 32 | tid */
 	struct vp_script_event event;
 	uint64_t unreadable;
+	uint64_t changes; /* of names of threads */
 	/* The current event. */
 	char reason[VP_EXIT_NAME_SIZE], detail[VP_EXIT_NAME_SIZE], state[4], vm[16], flags[64];
 };
@@ -85,14 +79,14 @@ static uint64_t script_key_of(uint64_t tid, uint32_t pcpu)
 }
 
 /* The thread, added if new. */
-static struct thread *get_or_add_thread(struct vp_script *script, uint64_t key)
+static struct vp_script_thread *get_or_add_thread(struct vp_script *script, uint64_t key)
 {
 	bool inserted;
 	uint32_t index =
 	    *vp_map_insert(&script->thread_of_key, key, (uint32_t)script->threads.count, &inserted);
 
 	if (inserted)
-		vp_vec_push(&script->threads, (struct thread){0});
+		vp_vec_push(&script->threads, (struct vp_script_thread){0});
 	return &script->threads.at[index];
 }
 
@@ -123,7 +117,7 @@ static void script_add_vms(struct vp_script *script)
 		vp_vec_each (&vm->vcpus, vcpu) {
 			if (!vcpu->tid)
 				continue;
-			struct thread *thread = get_or_add_thread(script, vcpu->tid);
+			struct vp_script_thread *thread = get_or_add_thread(script, vcpu->tid);
 			thread->vm = vm;
 			thread->vcpu = vcpu->number;
 		}
@@ -135,6 +129,14 @@ static uint64_t script_guest_key(uint64_t vm, uint64_t tid)
 	return vm << 32 | (uint32_t)tid;
 }
 
+static void script_set_comm(struct vp_script *script, struct vp_script_thread *thread,
+			    const char *comm)
+{
+	script->changes++;
+	thread->comm = comm;
+	thread->comm_size = (uint32_t)strlen(comm);
+}
+
 static void update_names(struct vp_script *script, const struct vp_record_header *record)
 {
 	const struct vp_guest_task *guest = (const void *)record;
@@ -144,7 +146,7 @@ static void update_names(struct vp_script *script, const struct vp_record_header
 	if (record->id == VP_ID_task) {
 		const char *comm =
 		    keep_clean(script, task->comm, strnlen(task->comm, sizeof(task->comm)));
-		get_or_add_thread(script, task->tid)->comm = comm;
+		script_set_comm(script, get_or_add_thread(script, task->tid), comm);
 	}
 	/* Limited, because a guest may invent any number of threads. */
 	if (record->id == VP_ID_guest_task && script->comm_of_guest_tid.count < MAX_GUEST_NAMES) {
@@ -177,28 +179,28 @@ static void update_guest_name(void *context, uint32_t tid, struct vp_slice comm)
 static void script_learn(struct vp_script *script, const struct machine *machine,
 			 const struct vp_record_header *record)
 {
-	struct learning learning = {script, machine->vm ? vp_vm_id(machine->vm) : 0};
-
-	if (machine->vm)
+	if (machine->vm) {
+		struct learning learning = {script, vp_vm_id(machine->vm)};
 		vp_guest_trace_names(&machine->classes.defined, record, update_guest_name,
 				     &learning);
-	else
+	} else if (record->id == VP_ID_task || record->id == VP_ID_guest_task) {
 		update_names(script, record);
+	}
 }
 
-static const struct thread *get_or_add_idle(struct vp_script *script, uint64_t key)
+static const struct vp_script_thread *get_or_add_idle(struct vp_script *script, uint64_t key)
 {
 	VP_AUTO_FREE char *comm = vp_format("swapper/%" PRIu32, (uint32_t)key);
-	struct thread *thread = get_or_add_thread(script, key);
+	struct vp_script_thread *thread = get_or_add_thread(script, key);
 
-	thread->comm = keep_clean(script, comm, strlen(comm));
+	script_set_comm(script, thread, keep_clean(script, comm, strlen(comm)));
 	return thread;
 }
 
 /* The known properties of a thread; never NULL. */
-static const struct thread *script_thread_of(struct vp_script *script, uint64_t tid)
+static const struct vp_script_thread *script_thread_of(struct vp_script *script, uint64_t tid)
 {
-	static const struct thread unknown = {0};
+	static const struct vp_script_thread unknown = {0};
 	uint64_t key = script_key_of(tid, script->event.pcpu);
 	struct recent *recent = &script->recent[key % RECENT];
 
@@ -226,23 +228,32 @@ static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
 	return script->chosen[vm - script->vms.at];
 }
 
-static void script_add_field(struct vp_script *script, const struct vp_script_column *column,
-			     const struct vp_event_field *type, const struct vp_event_value *value,
-			     const char *text)
+static struct vp_script_field *script_add_field(struct vp_script *script,
+						const struct vp_script_column *column,
+						const struct vp_event_field *type,
+						const struct vp_event_value *value)
 {
-	const struct vp_script_field field = {.name = column->name,
-					      .name_size = column->name_size,
-					      .column = column->number,
-					      .type = type,
-					      .value = *value,
-					      .text = text};
+	struct vp_script_field *field = vp_vec_push_slot(&script->event.fields);
 
-	vp_vec_push(&script->event.fields, field);
+	field->name = column->name;
+	field->name_size = column->name_size;
+	field->column = column->number;
+	field->type = type;
+	field->value = *value;
+	field->text = field->words = NULL;
+	return field;
 }
 
-static const struct thread *see_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
+static void script_set_text(struct vp_script_field *field, const char *text)
 {
-	const struct thread *thread = script_thread_of(script, tid);
+	field->text = text;
+	field->text_size = text ? strlen(text) : 0;
+}
+
+static const struct vp_script_thread *see_tid(struct vp_script *script, uint64_t tid,
+					      struct reading *reading)
+{
+	const struct vp_script_thread *thread = script_thread_of(script, tid);
 
 	reading->of_tid |= tid == script->options.tid;
 	reading->of_vm |= thread->vm && is_asked_for(script, thread->vm);
@@ -265,7 +276,7 @@ static void take_tid(struct vp_script *script, uint64_t tid, struct reading *rea
 		take_guest_tid(script, tid, reading);
 		return;
 	}
-	const struct thread *thread = see_tid(script, tid, reading);
+	const struct vp_script_thread *thread = see_tid(script, tid, reading);
 
 	event->has_tid = true;
 	event->tid = (uint32_t)tid;
@@ -288,19 +299,29 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
 }
 
-/* Sets the text of the field that was added last. */
-static void script_name_last(struct vp_script *script, const char *words)
-{
-	script->event.fields.at[script->event.fields.count - 1].words = words;
-}
-
 /* Adds the name of the thread whose tid is in the previous field; NULL: unknown. */
 static void script_add_comm(struct vp_script *script, const struct vp_script_part *part,
-			    const struct vp_event_value *value, const char *comm)
+			    const struct vp_event_value *value, const char *comm, size_t size)
 {
-	script_add_field(script, &part->comm_column, part->field, value, comm ? comm : "-");
-	if (!comm)
-		script_name_last(script, VP_SCRIPT_NO_COMM);
+	struct vp_script_field *field =
+	    script_add_field(script, &part->comm_column, part->field, value);
+
+	field->text = comm ? comm : "-";
+	field->text_size = comm ? size : 1;
+	field->words = comm ? NULL : VP_SCRIPT_NO_COMM;
+}
+
+static void script_add_host_comm(struct vp_script *script, const struct vp_script_part *part,
+				 const struct vp_event_value *value,
+				 const struct vp_script_thread *thread)
+{
+	script_add_comm(script, part, value, thread->comm, thread->comm_size);
+}
+
+static void script_add_guest_comm(struct vp_script *script, const struct vp_script_part *part,
+				  const struct vp_event_value *value, const char *comm)
+{
+	script_add_comm(script, part, value, comm, comm ? strlen(comm) : 0);
 }
 
 /* Names of flag bits; NULL: the bit has no name. */
@@ -315,12 +336,9 @@ static const struct flag_names usual_flags = {{"reason", "cr3", "cpl", "blocked"
 			       interval_flags = {{"partial", "last"}},
 			       switch_flags = {{"first", "middle", "lost", "jumped", "unknown"}};
 
-static const struct flag_names *flag_names_of(const struct vp_script_part *part, uint32_t id)
+/* Names of the bits of the record's `flags`. */
+static const struct flag_names *flag_names_of(uint32_t id)
 {
-	if (part->role == VP_SCRIPT_SWITCH)
-		return &switch_flags;
-	if (part->role != VP_SCRIPT_FLAGS)
-		return NULL;
 	return id == VP_ID_vcpu_span  ? &span_flags
 	       : id == VP_ID_interval ? &interval_flags
 				      : &usual_flags;
@@ -385,23 +403,33 @@ static void script_take_value(struct vp_script *script, const struct vp_script_p
 	default:
 		break;
 	}
-	const struct flag_names *names = flag_names_of(part, reading->id);
-	const char *flags = names ? flags_text(script, names, value->number) : NULL;
-	script_add_field(script, &part->column, part->field, value,
-			 part->role == VP_SCRIPT_SWITCH ? flags : NULL);
-	if (part->role == VP_SCRIPT_FLAGS)
-		script_name_last(script, flags);
-	if (part->role == VP_SCRIPT_OTHER_TID)
-		script_add_comm(script, part, value, see_tid(script, value->number, reading)->comm);
-	else if (part->role == VP_SCRIPT_GUEST_TID)
-		script_add_comm(script, part, value,
-				guest_comm_of(script, reading->vm, value->number));
-	else if (part->role == VP_SCRIPT_REASON)
+	struct vp_script_field *field = script_add_field(script, &part->column, part->field, value);
+	switch (part->role) {
+	case VP_SCRIPT_SWITCH:
+		script_set_text(field, flags_text(script, &switch_flags, value->number));
+		break;
+	case VP_SCRIPT_FLAGS:
+		field->words = flags_text(script, flag_names_of(reading->id), value->number);
+		break;
+	case VP_SCRIPT_OTHER_TID:
+		script_add_host_comm(script, part, value, see_tid(script, value->number, reading));
+		break;
+	case VP_SCRIPT_GUEST_TID:
+		script_add_guest_comm(script, part, value,
+				      guest_comm_of(script, reading->vm, value->number));
+		break;
+	case VP_SCRIPT_REASON:
 		reading->reason = event->fields.count;
-	else if (part->role == VP_SCRIPT_DETAIL)
+		break;
+	case VP_SCRIPT_DETAIL:
 		reading->detail = event->fields.count;
-	else if (part->role == VP_SCRIPT_STATE)
+		break;
+	case VP_SCRIPT_STATE:
 		reading->state = event->fields.count;
+		break;
+	default:
+		break;
+	}
 }
 
 static const char *reason_text(struct vp_script *script, const struct vp_script_field *field,
@@ -422,8 +450,8 @@ static void script_name_detail(struct vp_script *script, const struct reading *r
 	struct vp_script_field *field = &script->event.fields.at[reading->detail - 1];
 	size_t behind = script->event.fields.count - reading->detail;
 
-	field->text = vp_exit_detail_text((uint32_t)reading->detail_kind,
-					  (uint32_t)field->value.number, script->detail);
+	script_set_text(field, vp_exit_detail_text((uint32_t)reading->detail_kind,
+						   (uint32_t)field->value.number, script->detail));
 	if (field->text)
 		return;
 	memmove(field, field + 1, behind * sizeof(*field));
@@ -431,7 +459,7 @@ static void script_name_detail(struct vp_script *script, const struct reading *r
 }
 
 /* The letters of ps and of the kernel's sched_switch tracepoint. */
-static const char *state_text(struct vp_script *script, uint64_t state, bool preempted)
+char vp_script_state_letter(uint64_t state, bool preempted)
 {
 	static const struct {
 		uint64_t bits;
@@ -440,10 +468,17 @@ static const char *state_text(struct vp_script *script, uint64_t state, bool pre
 		       {0x8, 't'},   {0x40, 'P'}, {0x80, 'X'}};
 	char letter = 'R';
 
+	if (state == 1 && !preempted) /* most threads that leave a pCPU */
+		return 'S';
 	for (size_t i = VP_ARRAY_SIZE(letters); !preempted && i-- > 0;)
 		if ((state & letters[i].bits) == letters[i].bits)
 			letter = letters[i].letter;
-	script->state[0] = letter;
+	return letter;
+}
+
+static const char *state_text(struct vp_script *script, uint64_t state, bool preempted)
+{
+	script->state[0] = vp_script_state_letter(state, preempted);
 	script->state[1] = preempted ? '+' : 0;
 	return script->state;
 }
@@ -453,11 +488,12 @@ static void name_values(struct vp_script *script, const struct reading *reading)
 	struct vp_script_field *fields = script->event.fields.at;
 
 	if (reading->reason)
-		fields[reading->reason - 1].text =
-		    reason_text(script, &fields[reading->reason - 1], reading);
+		script_set_text(&fields[reading->reason - 1],
+				reason_text(script, &fields[reading->reason - 1], reading));
 	if (reading->state)
-		fields[reading->state - 1].text =
-		    state_text(script, fields[reading->state - 1].value.number, reading->preempted);
+		script_set_text(&fields[reading->state - 1],
+				state_text(script, fields[reading->state - 1].value.number,
+					   reading->preempted));
 	if (reading->detail)
 		script_name_detail(script, reading);
 }
@@ -469,20 +505,52 @@ static struct vp_cursor fields_of(const struct vp_record_header *record)
 	return vp_cursor_of(record + 1, vp_record_size(record->id) - sizeof(*record));
 }
 
+static struct vp_event_value script_value_at(const char *fields, const struct vp_script_part *part)
+{
+	const struct vp_event_field *type = part->field;
+	bool is_integer = type->shape == VP_EVENT_INTEGER;
+	size_t size = is_integer ? type->size : (size_t)type->count * type->size;
+
+	return (struct vp_event_value){is_integer ? vp_script_number(part, fields) : 0,
+				       {fields + part->offset, size}};
+}
+
+/* Values of a class whose fields all have a fixed size. */
+static bool script_read_fixed(struct vp_script *script, const struct vp_script_class *class,
+			      const struct vp_cursor *fields, struct reading *reading)
+{
+	if (vp_cursor_left(fields) < class->event->fixed_size)
+		return false;
+	vp_vec_each (&class->parts, part) {
+		const struct vp_event_value value = script_value_at(fields->next, part);
+		script_take_value(script, part, &value, reading);
+	}
+	return true;
+}
+
+static bool script_read_varying(struct vp_script *script, const struct vp_script_class *class,
+				struct vp_cursor *fields, struct reading *reading)
+{
+	vp_vec_each (&class->parts, part) {
+		struct vp_event_value value;
+		if (!vp_event_next_value(fields, part->field, &value))
+			return false;
+		script_take_value(script, part, &value, reading);
+	}
+	return true;
+}
+
 /* False: the record does not match its class. */
 static bool script_read_fields(struct vp_script *script, const struct vp_script_class *class,
 			       const struct vp_record_header *record, struct reading *reading)
 {
-	struct vp_cursor values = fields_of(record);
+	struct vp_cursor fields = fields_of(record);
 
 	reading->id = record->id;
 	script->event.fields.count = 0;
-	vp_vec_each (&class->parts, part) {
-		struct vp_event_value value;
-		if (!vp_event_next_value(&values, part->field, &value))
-			return false;
-		script_take_value(script, part, &value, reading);
-	}
+	if (!(class->event->varies ? script_read_varying(script, class, &fields, reading)
+				   : script_read_fixed(script, class, &fields, reading)))
+		return false;
 	/* For an interval of a pCPU, the field has the pCPU's number. */
 	script->event.has_vcpu &= script->event.vm != NULL;
 	name_values(script, reading);
@@ -491,29 +559,27 @@ static bool script_read_fields(struct vp_script *script, const struct vp_script_
 
 static bool script_is_of_pcpus(const struct vp_script_options *options, uint32_t pcpu)
 {
+	if (!options->n_pcpus)
+		return true;
 	for (size_t i = 0; i < options->n_pcpus; i++)
 		if ((uint32_t)options->pcpus[i] == pcpu)
 			return true;
-	return !options->n_pcpus;
+	return false;
 }
 
-/* The record's class if it is selected, as far as that is known without the fields. */
-static const struct vp_script_class *script_class_of(const struct vp_script *script,
-						     const struct machine *machine,
-						     const struct vp_merge_head *head,
-						     uint32_t pcpu)
+/* Whether the record is selected, as far as that is known without the fields. */
+static bool script_is_chosen(const struct vp_script *script, const struct vp_script_class *class,
+			     const struct vp_merge_head *head, uint32_t pcpu)
 {
 	const struct vp_script_options *options = &script->options;
-	const struct vp_script_class *class =
-	    vp_script_classes_find(&machine->classes, head->record->id);
 
 	/* Records from before the start only restore state, unless they were imported, or are guest
 	 * events, which may precede the host's. */
-	if (!class || !class->chosen || head->time < options->from || head->time > options->to ||
+	if (!class->chosen || head->time < options->from || head->time > options->to ||
 	    (head->time < script->recording.start && !script->recording.imported))
-		return NULL;
+		return false;
 	/* Hypervisor events have the pCPU in their fields. */
-	return class->of_hypervisor || script_is_of_pcpus(options, pcpu) ? class : NULL;
+	return class->of_hypervisor || script_is_of_pcpus(options, pcpu);
 }
 
 static const struct machine *script_machine_of(const struct vp_script *script, uint32_t stream)
@@ -547,21 +613,21 @@ static void script_begin_event(struct vp_script *script, const struct machine *m
 	reading->of_vm = is_asked_for(script, machine->vm);
 }
 
-static bool script_take(struct vp_script *script, const struct vp_merge_head *head)
+static bool script_take(struct vp_script *script, const struct machine *machine,
+			const struct vp_merge_head *head)
 {
-	const struct machine *machine = script_machine_of(script, head->stream);
 	const struct vp_script_options *options = &script->options;
 	struct reading reading = {0};
 
-	script_learn(script, machine, head->record);
 	script_begin_event(script, machine, head, &reading);
 	const struct vp_script_class *class =
-	    script_class_of(script, machine, head, script->event.pcpu);
-	if (!class) {
-		script->unreadable += !vp_script_classes_find(&machine->classes, head->record->id);
+	    vp_script_classes_find(&machine->classes, head->record->id);
+	if (!class || !script_is_chosen(script, class, head, script->event.pcpu)) {
+		script->unreadable += !class;
 		return false;
 	}
 	script->event.name = class->name;
+	script->event.name_size = class->name_size;
 	script->event.of_hypervisor = class->of_hypervisor;
 	if (!script_read_fields(script, class, head->record, &reading)) {
 		script->unreadable++;
@@ -593,12 +659,95 @@ const struct vp_script_event *vp_script_next(struct vp_script *script)
 {
 	const struct vp_merge_head *head;
 
-	while (!script->ended && (head = vp_merge_next(&script->merge)))
-		if (script_take(script, head))
+	while (!script->ended && (head = vp_merge_next(&script->merge))) {
+		const struct machine *machine = script_machine_of(script, head->stream);
+		script_learn(script, machine, head->record);
+		if (script_take(script, machine, head))
 			return &script->event;
+	}
 	if (!script->ended)
 		script_end(script);
 	return NULL;
+}
+
+/* The class of an event that can be returned unread, or NULL. */
+static const struct vp_script_class *plain_class(const struct machine *machine,
+						 const struct vp_record_header *record)
+{
+	const struct vp_script_class *class =
+	    machine->vm ? NULL : vp_script_classes_find(&machine->classes, record->id);
+
+	return class && class->is_plain ? class : NULL;
+}
+
+/* False: not selected, or too short. */
+static bool script_take_plain(struct vp_script *script, const struct vp_script_class *class,
+			      const struct vp_merge_head *head, struct vp_script_plain *ret)
+{
+	const struct vp_record_header *record = head->record;
+	uint32_t pcpu = vp_stream_cpu(script->streams.at[head->stream]);
+	bool is_defined = record->id >= VP_ID_DEFINED;
+
+	if (!script_is_chosen(script, class, head, pcpu))
+		return false;
+	if (is_defined && ((const struct vp_defined_record *)record)->size < class->whole_size) {
+		script->unreadable++;
+		return false;
+	}
+	ret->event = NULL;
+	ret->changes = script->changes;
+	ret->id = record->id;
+	ret->pcpu = pcpu;
+	ret->time = head->time;
+	ret->fields = is_defined ? ((const struct vp_defined_record *)record)->fields
+				 : (const char *)(record + 1);
+	return true;
+}
+
+bool vp_script_next_plain(struct vp_script *script, struct vp_script_plain *ret)
+{
+	const struct vp_merge_head *head;
+
+	while (!script->ended && (head = vp_merge_next(&script->merge))) {
+		const struct machine *machine = script_machine_of(script, head->stream);
+		const struct vp_script_class *plain = plain_class(machine, head->record);
+		if (plain && script_take_plain(script, plain, head, ret))
+			return true;
+		if (plain)
+			continue;
+		script_learn(script, machine, head->record);
+		if (!script_take(script, machine, head))
+			continue;
+		ret->event = &script->event;
+		ret->changes = script->changes;
+		return true;
+	}
+	if (!script->ended)
+		script_end(script);
+	return false;
+}
+
+const struct vp_script_thread *vp_script_thread(struct vp_script *script, uint32_t tid,
+						uint32_t pcpu)
+{
+	script->event.pcpu = pcpu;
+	return script_thread_of(script, tid);
+}
+
+const struct vp_script_event *vp_script_read_plain(struct vp_script *script)
+{
+	script_take(script, script->machines.at, &script->merge.heads[script->merge.winner]);
+	return &script->event;
+}
+
+const struct vp_script_classes *vp_script_host_classes(const struct vp_script *script)
+{
+	return &script->machines.at[0].classes;
+}
+
+const char *vp_script_vm_name(const struct vp_script *script, const struct vp_vm *vm)
+{
+	return script_name_of(script, vm);
 }
 
 /* Adds the machine's streams. */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "schema/records.h"
 
 /* Prefixes of records that are not events by themselves. */
 static const uint32_t no_events[] = {VP_ID_task,
@@ -149,6 +150,22 @@ static bool flags_have_reason(uint32_t id)
 	       id != VP_ID_exit_site_address && id != VP_ID_exit_site_waits;
 }
 
+static bool is_plain(const struct vp_script_part *part)
+{
+	switch (part->role) {
+	case VP_SCRIPT_PLAIN:
+	case VP_SCRIPT_HIDDEN:
+	case VP_SCRIPT_TID:
+	case VP_SCRIPT_PREV_TID:
+	case VP_SCRIPT_OTHER_TID:
+	case VP_SCRIPT_STATE:
+	case VP_SCRIPT_PREEMPTED:
+		return part->field->shape == VP_EVENT_INTEGER;
+	default:
+		return false;
+	}
+}
+
 static void script_classes_add_parts(struct vp_script_classes *classes,
 				     struct vp_script_class *class)
 {
@@ -157,9 +174,19 @@ static void script_classes_add_parts(struct vp_script_classes *classes,
 
 	class->of_hypervisor = is_defined && is_of_hypervisor(class->event);
 	class->name = vp_text_cleaned(class->event->name);
+	class->name_size = strlen(class->name);
+	class->is_plain = !class->of_hypervisor;
+	class->whole_size =
+	    class->event->fixed_size +
+	    (is_defined ? sizeof(struct vp_defined_record) : sizeof(struct vp_record_header));
+	uint32_t offset = 0;
 	vp_vec_each (&class->event->fields, field) {
-		struct vp_script_part part = {
-		    .field = field, .role = raw ? role_in_tracepoint(field) : role_of(field)};
+		struct vp_script_part part = {.field = field,
+					      .role =
+						  raw ? role_in_tracepoint(field) : role_of(field),
+					      .offset = offset,
+					      .unused = (uint8_t)(64 - 8 * field->size)};
+		offset += field->size * (field->shape == VP_EVENT_ARRAY ? field->count : 1U);
 		if (is_defined && !raw && !strcmp(field->name, "guest_tid"))
 			part.role = VP_SCRIPT_GUEST_TID;
 		if (part.role == VP_SCRIPT_FLAGS &&
@@ -169,6 +196,7 @@ static void script_classes_add_parts(struct vp_script_classes *classes,
 			part.role = role_in_hypervisor(class->event, field);
 		if (class->chosen)
 			script_classes_add_columns(classes, &part);
+		class->is_plain &= is_plain(&part);
 		vp_vec_push(&class->parts, part);
 	}
 }
@@ -301,10 +329,4 @@ void vp_script_classes_deinit(struct vp_script_classes *classes)
 	vp_vec_deinit(&classes->all);
 	vp_event_classes_deinit(&classes->fixed);
 	vp_event_classes_deinit(&classes->defined);
-}
-
-const struct vp_script_class *vp_script_classes_find(const struct vp_script_classes *classes,
-						     uint32_t id)
-{
-	return id < classes->all.count && classes->all.at[id].event ? &classes->all.at[id] : NULL;
 }

@@ -3,6 +3,8 @@
 #ifndef VP_ANALYZE_TRACE_SCRIPT_CLASSES_H
 #define VP_ANALYZE_TRACE_SCRIPT_CLASSES_H
 
+#include <string.h>
+
 #include "base/intern.h"
 #include "base/macros.h"
 #include "base/vec.h"
@@ -41,6 +43,10 @@ struct vp_script_part {
 	const struct vp_event_field *field;
 	enum vp_script_role role;
 	struct vp_script_column column, comm_column; /* empty in a class that is not selected */
+	/* An integer's position after the header, if no field before it varies in size, and the
+	 * number of bits of a u64 that it lacks. */
+	uint32_t offset;
+	uint8_t unused;
 };
 
 struct vp_script_class {
@@ -48,6 +54,11 @@ struct vp_script_class {
 	char *name;                         /* name of the event, cleaned */
 	bool chosen;
 	bool of_hypervisor; /* its first fields are pcpu, vm, vcpu */
+	size_t name_size;
+	/* Integers of a fixed size only, which depend on no other field: on the host,
+	 * vp_script_next_plain() returns them unread. */
+	bool is_plain;
+	uint32_t whole_size; /* of such a record, with its header */
 	VP_VEC(struct vp_script_part) parts;
 };
 
@@ -57,6 +68,18 @@ struct vp_script_classes {
 	struct vp_intern
 	    *columns; /* names of the selected classes' fields; owned by the recording */
 };
+
+/* The number at its fixed position, read as eight bytes: streams have VP_RECORD_ROOM bytes after
+ * each record. `fields`: the record without its header. */
+static inline uint64_t vp_script_number(const struct vp_script_part *part, const char *fields)
+{
+	uint64_t number;
+
+	memcpy(&number, fields + part->offset, sizeof(number));
+	number <<= part->unused;
+	return part->field->is_signed ? (uint64_t)((int64_t)number >> part->unused)
+				      : number >> part->unused;
+}
 
 /* Takes over `defined`, even on failure; `columns`: owned by the recording. */
 struct vp_error *vp_script_classes_init(struct vp_script_classes *classes,
@@ -68,7 +91,10 @@ struct vp_error *vp_script_classes_choose(struct vp_script_classes *const *trace
 					  const char *const *names, size_t n_names) VP_MUST_CHECK;
 void vp_script_classes_deinit(struct vp_script_classes *classes);
 /* The class with that id, or NULL. */
-const struct vp_script_class *vp_script_classes_find(const struct vp_script_classes *classes,
-						     uint32_t id);
+static inline const struct vp_script_class *
+vp_script_classes_find(const struct vp_script_classes *classes, uint32_t id)
+{
+	return id < classes->all.count && classes->all.at[id].event ? &classes->all.at[id] : NULL;
+}
 
 #endif

@@ -94,20 +94,37 @@ static struct vp_error *cmd_script_write_piece(struct vp_buffer *out)
 	return error;
 }
 
+/* False at the end. */
+static bool cmd_script_put_next(const struct script *script, struct vp_script *events,
+				const struct vp_script_layout *layout, struct vp_buffer *out)
+{
+	const struct vp_script_event *event = vp_script_next(events);
+
+	if (event)
+		script->chosen->event(event, layout, out);
+	return event;
+}
+
 static struct vp_error *cmd_script_print_events(const struct script *script,
 						struct vp_script *events)
 {
 	struct vp_script_layout layout = {vp_script_columns(events), script->shown,
 					  script->which.clock, true};
-	const struct vp_script_event *event;
+	bool by_lines = script->chosen == vp_script_format_named("text") &&
+			vp_script_lines_fit(&layout, &script->options);
+	struct vp_script_lines *lines = by_lines ? vp_script_lines_new(events) : NULL;
 	struct vp_error *error = NULL;
 	struct vp_buffer out = {0};
 	uint64_t left = script->limit ? script->limit : UINT64_MAX;
 
 	if (script->chosen->begin)
 		script->chosen->begin(&layout, &out);
-	while (!error && left-- && (event = vp_script_next(events))) {
-		script->chosen->event(event, &layout, &out);
+	while (!error && left) {
+		uint64_t count = lines ? vp_script_lines_put(lines, left, PIECE, &out)
+				       : cmd_script_put_next(script, events, &layout, &out);
+		if (!count)
+			break;
+		left -= count;
 		layout.is_first = false;
 		if (out.size >= PIECE)
 			error = cmd_script_write_piece(&out);
@@ -115,6 +132,8 @@ static struct vp_error *cmd_script_print_events(const struct script *script,
 	if (!error)
 		error = cmd_script_write_piece(&out);
 	vp_buffer_deinit(&out);
+	if (lines)
+		vp_script_lines_free(lines);
 	return error;
 }
 
