@@ -247,6 +247,23 @@ static void put_wakes(struct exposition *to, const struct family *family)
 	}
 }
 
+/* Accounting without samples has no such series. */
+static void put_samples(struct exposition *to, const struct family *family)
+{
+	static const char *const modes[VP_SAMPLE_MODES] = {[VP_SAMPLE_GUEST_USER] = "guest_user",
+							   [VP_SAMPLE_GUEST_KERNEL] =
+							       "guest_kernel",
+							   [VP_SAMPLE_HOST] = "host"};
+
+	vp_vec_each (&to->counters->vms, vm)
+		for (size_t i = 0; i < VP_SAMPLE_MODES && to->counters->has_samples; i++) {
+			if (!put_vm(to, family, vm))
+				break;
+			put_label(to, ',', "mode", modes[i]);
+			put_count(to, "}", vm->samples[i]);
+		}
+}
+
 /* Exits by reason: counts, or time if `unit` is set. Reasons without a slot are "other". */
 static void put_reasons(struct exposition *to, const struct family *family)
 {
@@ -455,6 +472,9 @@ static const struct family families[] = {
      "Halt polling after which the vCPU slept anyway.", put_vcpus, poll_wasted_of},
     {"vperf_vm_wakeup_latency_seconds", HISTOGRAM, "seconds",
      "Time from a wakeup of a VM's vCPU until it runs.", put_wakes, NULL},
+    {"vperf_vm_samples", COUNTER, NULL,
+     "Samples of a VM in user space and kernel of the guest, and in the host for its vCPUs.",
+     put_samples, NULL},
     {"vperf_vm_exits", COUNTER, NULL, "VM exits by reason.", put_reasons, NULL},
     {"vperf_vm_exit_seconds", COUNTER, "seconds",
      "Time in the hypervisor and the VMM for VM exits, by reason.", put_reasons, NULL},

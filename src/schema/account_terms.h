@@ -43,6 +43,14 @@ enum {
 	VP_BUCKETS = 4 * (40 - VP_BUCKET_FIRST + 1) + 1
 };
 
+/* Modes of a vCPU's samples: in the guest, and in the host inside KVM_RUN. */
+enum vp_sample_mode {
+	VP_SAMPLE_GUEST_USER,
+	VP_SAMPLE_GUEST_KERNEL,
+	VP_SAMPLE_HOST,
+	VP_SAMPLE_MODES
+};
+
 /* Histogram buckets of wakeup latencies; the last one has all longer ones. */
 enum { VP_WAKE_BUCKETS = 10, VP_WAKE_ROOM = 16 };
 

@@ -212,6 +212,13 @@
 	FIELD(u32, dec, count, "wakeups after which it waited that long for a pCPU")               \
 	FIELD(u64, dec, ns, "sum of these times, ns")
 
+#define VP_FIELDS_vm_samples(FIELD)                                                                \
+	FIELD(u16, dec, reserved, "0")                                                             \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
+	FIELD(u64, dec, guest_user, "samples in guest user space")                                 \
+	FIELD(u64, dec, guest_kernel, "samples in the guest kernel")                               \
+	FIELD(u64, dec, host, "samples of vCPU threads inside KVM_RUN in the host")
+
 #define VP_FIELDS_thief(FIELD)                                                                     \
 	FIELD(u16, hex, flags, "1 a kernel thread")                                                \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
@@ -333,7 +340,8 @@
 	RECORD(31, interval_value, "count of one event in the preceding interval")                 \
 	RECORD(32, exit_site_waits, "the same as exit_site_address, where the exits waited")       \
 	RECORD(33, exit_sampling, "a vCPU's exits of one reason of which some were timed")         \
-	RECORD(34, wake_bucket, "histogram of a vCPU's wakeup latencies in an interval")
+	RECORD(34, wake_bucket, "histogram of a vCPU's wakeup latencies in an interval")           \
+	RECORD(35, vm_samples, "a VM's samples in an interval, by mode")
 
 #define VP_COMM_SIZE 16
 
@@ -375,7 +383,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 34 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 35 };
 
 /* Unknown vCPU number. */
 #define VP_VCPU_UNKNOWN 0xffffu

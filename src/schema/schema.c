@@ -82,6 +82,9 @@ static const struct vp_field_type exit_sampling_fields[] = {VP_FIELDS_exit_sampl
 #define RECORD_STRUCT struct vp_wake_bucket
 static const struct vp_field_type wake_bucket_fields[] = {VP_FIELDS_wake_bucket(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_vm_samples
+static const struct vp_field_type vm_samples_fields[] = {VP_FIELDS_vm_samples(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 #define RECORD_STRUCT struct vp_account_loss
 static const struct vp_field_type account_loss_fields[] = {VP_FIELDS_account_loss(FIELD_ENTRY)};
 #undef RECORD_STRUCT

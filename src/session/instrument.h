@@ -22,6 +22,7 @@
 #include "store/directory.h"
 #include "store/packet.h"
 #include "store/recording.h"
+#include "store/sample_counts.h"
 #include "store/trace_writer.h"
 
 /* Services that an instrument can provide to others. */
@@ -119,6 +120,8 @@ struct vp_kernel_btf *vp_session_kernel_btf(const struct vp_session *session);
 struct vp_recording *vp_session_recording(struct vp_session *session);
 const char *vp_session_directory(const struct vp_session *session);
 struct vp_trace_writer *vp_session_trace(const struct vp_session *session);
+/* Samples of VMs, which the accounting writes; added by the instruments that take them. */
+struct vp_sample_counts *vp_session_sample_counts(struct vp_session *session);
 /* Classes of the recording; `prepare` adds those of the instrument. */
 vp_event_classes *vp_session_event_classes(struct vp_session *session);
 vp_vms *vp_session_vms(struct vp_session *session);

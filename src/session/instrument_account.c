@@ -22,6 +22,7 @@
 #include "store/cgroups.h"
 #include "store/packet.h"
 #include "store/recording.h"
+#include "store/sample_counts.h"
 #include "store/trace_writer.h"
 
 struct account {
@@ -149,7 +150,10 @@ static struct vp_error *account_instrument_drain(struct vp_instrument *instrumen
 
 static void account_second(struct vp_instrument *instrument, uint64_t now)
 {
+	struct vp_session *session = instrument->session;
+
 	vp_account_writer_write(account_instrument_of(instrument)->writer, now, false);
+	vp_sample_counts_write(vp_session_sample_counts(session), now, vp_session_trace(session));
 }
 
 static struct vp_error *account_stop(struct vp_instrument *instrument)
@@ -173,6 +177,8 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 	struct account *account = account_instrument_of(instrument);
 
 	vp_account_writer_write(account->writer, end, true);
+	vp_sample_counts_write(vp_session_sample_counts(instrument->session), end,
+			       vp_session_trace(instrument->session));
 	if (account->options.with_states)
 		vp_account_writer_write_states(account->writer, true);
 	return account_put_files(instrument, vp_session_directory(instrument->session));

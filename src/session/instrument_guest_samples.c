@@ -18,6 +18,7 @@
 #include "session/instrument.h"
 #include "store/packet.h"
 #include "store/recording.h"
+#include "store/sample_counts.h"
 #include "store/trace_writer.h"
 
 struct instrument {
@@ -113,6 +114,7 @@ static void instrument_guest_samples_take(void *context, union vp_any_record *re
 	self->samples += record->header.id == VP_ID_guest_sample;
 	if (!vp_admit(session, &self->admission, record))
 		return;
+	vp_sample_counts_add(vp_session_sample_counts(session), record, 1);
 	if (record->header.id == VP_ID_guest_task && vp_session_guest_watch(session) &&
 	    record->guest_task.flags & VP_IN_USER)
 		vp_guest_watch_note_task(vp_session_guest_watch(session), &record->guest_task);

@@ -12,6 +12,7 @@
 #include "session/instrument_profile.h"
 #include "session/instrument_profile_private.h"
 #include "store/packet.h"
+#include "store/sample_counts.h"
 #include "store/trace_writer.h"
 
 #include <string.h>
@@ -218,6 +219,7 @@ static void put_ticks_before(struct segment *segment, const union vp_any_record 
 	segment_put(segment);
 	profile->samples += missed;
 	profile->late += missed;
+	vp_sample_counts_add(vp_session_sample_counts(profile->base.session), sample, missed);
 	for (uint64_t time = first; time < sample->header.time; time += period) {
 		memcpy(&late, sample, vp_record_size(sample->header.id));
 		late.header.time = time;
@@ -290,6 +292,8 @@ void vp_profile_ingest(void *context, uint32_t pcpu, char *records, size_t size)
 		}
 		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
 			profile->samples++;
+			vp_sample_counts_add(vp_session_sample_counts(profile->base.session),
+					     record, 1);
 			if (profile->trigger.weighting == VP_WEIGHTING_TIME && stream->events)
 				put_busy_ticks(&segment, record, stream->events);
 			profile_ingest_weigh(profile, stream);

@@ -33,6 +33,7 @@
 #include "store/directory.h"
 #include "store/packet.h"
 #include "store/recording.h"
+#include "store/sample_counts.h"
 #include "store/trace_writer.h"
 
 enum {
@@ -80,6 +81,7 @@ void vp_session_free(struct vp_session *session)
 	vp_vms_deinit(&session->vms);
 	vp_map_deinit(&session->no_vms);
 	vp_map_deinit(&session->varying);
+	vp_sample_counts_deinit(&session->samples);
 	vp_vec_deinit(&session->pcpus);
 	vp_vec_deinit(&session->late_pcpus);
 	vp_notices_deinit(&session->notices);
@@ -126,6 +128,11 @@ const char *vp_session_directory(const struct vp_session *session)
 struct vp_trace_writer *vp_session_trace(const struct vp_session *session)
 {
 	return session->trace;
+}
+
+struct vp_sample_counts *vp_session_sample_counts(struct vp_session *session)
+{
+	return &session->samples;
 }
 
 vp_event_classes *vp_session_event_classes(struct vp_session *session)

@@ -19,6 +19,7 @@
 #include "session/session.h"
 #include "store/directory.h"
 #include "store/recording.h"
+#include "store/sample_counts.h"
 #include "store/trace_writer.h"
 
 struct vp_session {
@@ -47,6 +48,7 @@ struct vp_session {
 	uint64_t seconds;              /* number of once-a-second steps done */
 	uint64_t next_second;          /* time of the next of these steps */
 	uint64_t names_at, names_wait; /* the next write of names, and the time before it; ns */
+	struct vp_sample_counts samples;
 	vp_notices notices;
 	bool said_unwritten;
 	struct vp_session_flight *flight; /* session_flight.c; NULL: records go to disk */

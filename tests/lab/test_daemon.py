@@ -130,6 +130,22 @@ def counters_are_the_account(run, claims, vms):
         claims.near(f"daemon: {vm} vCPU {vcpu} {state}: rate by the counters, of 1000", 1000 * grown / (end - begin), 1000 * seconds / (end - begin), 0.001)
 
 
+def counted_samples_are_the_report(run, claims, vms):
+    """The growth of the counters of samples by mode, and the samples that are recorded of the same time."""
+    before, after = (series((run.out / name).read_text()) for name in ("earlier", "served"))
+    window = ",".join(datetime.datetime.fromtimestamp(found["vperf_account_time_seconds", ()], datetime.timezone.utc).isoformat() for found in (before, after))
+    report = json.loads(vperf("report", "--json", "--store", str(run.out / "store"), "--time", window).stdout)
+    recorded, in_host = collections.Counter(), sum(row["samples"] for row in report["rows"] if not row["vm"] and row["kind"] == "kernel")
+    for row in (row for row in report["rows"] if row["vm"]):
+        recorded[row["vm"], row["kind"]] += row["samples"]
+    for vm in vms:
+        for kind in ("user", "kernel"):
+            # At each end, a sample may be counted one step after its time.
+            claims.near(f"daemon: {vm}: samples in the guest's {kind}", growth(before, after, "vperf_vm_samples_total", vm=vm, mode=f"guest_{kind}"), recorded[vm, kind], 2)
+    counted = sum(growth(before, after, "vperf_vm_samples_total", vm=vm, mode="host") for vm in vms)
+    claims.check(sum(recorded.values()) > 50 and 0 <= counted <= in_host + 2, f"daemon: {dict(recorded)}, {counted:.0f} samples in the host for vCPUs, {in_host} in the host kernel")
+
+
 def last_hour(run, claims, listed):
     """The page some seconds after the counters were read: their time, and the finding with its command."""
     counters, page = series((run.out / "served").read_text()), (run.out / "page.html").read_text()
@@ -157,6 +173,7 @@ def always(run, claims):
     all_at_once(run, claims, listed)
     samples_add_up(run, claims, listed)
     counters_are_the_account(run, claims, {"g1", "g2", "g3"})
+    counted_samples_are_the_report(run, claims, {"g1", "g2", "g3"})
     last_hour(run, claims, listed)
     served = (run.out / "served").read_text()
     findings = [line for line in served.splitlines() if line.startswith('vperf_vm_finding_ratio{vm="g1"')]

@@ -107,6 +107,11 @@ static void test_sums(void **state)
 		take_times(&all, FIRST, 0, 1);
 		take_times(&all, FIRST, 1, 10);
 		take_times(&all, SECOND, 0, 100);
+		assert_int_equal(all.counters.has_samples, i > 1);
+		if (i)
+			take(&all, VP_ID_vm_samples,
+			     &(struct vp_vm_samples){
+				 .vm = SECOND, .guest_user = 4, .guest_kernel = 5 + i, .host = 6});
 		end_interval(&all);
 	}
 	assert_int_equal(all.counters.intervals, 3);
@@ -128,6 +133,11 @@ static void test_sums(void **state)
 	assert_int_equal(db->wakes[8], 132);
 	assert_int_equal(db->wake_ns, 33 * 7);
 	assert_int_equal(web->wakes[8], 1200);
+	assert_int_equal(web->samples[VP_SAMPLE_GUEST_USER], 8);
+	assert_int_equal(web->samples[VP_SAMPLE_GUEST_KERNEL], 6 + 7);
+	assert_int_equal(web->samples[VP_SAMPLE_HOST], 12);
+	for (size_t mode = 0; mode < VP_SAMPLE_MODES; mode++)
+		assert_int_equal(db->samples[mode], 0);
 	/* Wanted to run and did not: preempted, waking, throttled, interrupts. */
 	assert_int_equal(vp_counted_vcpu_stolen(&db->vcpus.at[1]), 3 * 10 * (2 + 3 + 5 + 7) * MS);
 	finish(&all);
@@ -156,7 +166,7 @@ static void test_slots(void **state)
 	assert_string_equal(db->thieves[1].name, "eth0");
 	assert_string_equal(db->thieves[VP_COUNTED_THIEVES].name, "other");
 	assert_int_equal(db->thieves[VP_COUNTED_THIEVES].ns, VP_COUNTED_LEAST_NS - 1 + 3);
-	for (uint32_t i = 0; i < 9; i++) {
+	for (uint32_t i = 0; i < VP_COUNTED_THIEVES + 1; i++) {
 		begin_interval(&all);
 		take_times(&all, FIRST, 0, 1);
 		snprintf(comm, sizeof(comm), "task-%u", i);
@@ -167,9 +177,9 @@ static void test_slots(void **state)
 	db = &all.counters.vms.at[0];
 	assert_int_equal(db->n_thieves, VP_COUNTED_THIEVES);
 	assert_string_equal(db->thieves[0].name, "web");
-	assert_int_equal(db->thieves[0].ns, 4 * MS + 9);
-	assert_string_equal(db->thieves[7].name, "task-5");
-	assert_int_equal(db->thieves[7].ns, 10 * MS);
+	assert_int_equal(db->thieves[0].ns, 4 * MS + 8);
+	assert_string_equal(db->thieves[6].name, "task-4");
+	assert_int_equal(db->thieves[6].ns, 10 * MS);
 	assert_int_equal(db->thieves[VP_COUNTED_THIEVES].ns, VP_COUNTED_LEAST_NS - 1 + 3 + 30 * MS);
 	finish(&all);
 }

@@ -87,6 +87,43 @@ static void test_times(void **state)
 	assert_int_equal(times_of(0, 0)->tid, 1003);
 }
 
+/* By VM, over all intervals; also added to another account. */
+static void test_counted_samples(void **state)
+{
+	struct vp_account joined;
+	struct vp_map ids = {0};
+	bool inserted;
+	vp_vms both = {0};
+
+	assert_false(account.has_counted_samples);
+	for (uint64_t round = 1; round <= 2; round++)
+		for (uint64_t vm = 1; vm <= 2; vm++)
+			TAKE(&account, vm_samples, .vm = (uint32_t)(1000 * vm),
+			     .guest_user = round * vm, .guest_kernel = 10 * round * vm,
+			     .host = 100 * round * vm);
+	assert_true(account.has_counted_samples);
+	two_vms(&both);
+	vp_account_init(&joined, &both);
+	/* The first one has the second one's number there. */
+	vp_map_insert(&ids, FIRST_VM, SECOND_VM, &inserted);
+	vp_map_insert(&ids, SECOND_VM, FIRST_VM, &inserted);
+	vp_account_add(&joined, &account, &ids);
+	vp_account_add(&joined, &account, &ids);
+	assert_true(joined.has_counted_samples);
+	for (uint64_t vm = 0; vm < 2; vm++) {
+		const uint64_t *of_one = account.of_vms.at[vm].counted;
+		const uint64_t *of_other = joined.of_vms.at[1 - vm].counted;
+		assert_int_equal(of_one[VP_SAMPLE_GUEST_USER], 3 * (vm + 1));
+		assert_int_equal(of_one[VP_SAMPLE_GUEST_KERNEL], 30 * (vm + 1));
+		assert_int_equal(of_one[VP_SAMPLE_HOST], 300 * (vm + 1));
+		for (size_t mode = 0; mode < VP_SAMPLE_MODES; mode++)
+			assert_int_equal(of_other[mode], 2 * of_one[mode]);
+	}
+	vp_account_deinit(&joined);
+	vp_vms_deinit(&both);
+	vp_map_deinit(&ids);
+}
+
 /* VMs that only records know are added; a process number that is used again is another VM. */
 static void test_vms(void **state)
 {
@@ -522,14 +559,23 @@ static void test_check_of_samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_times),          TEST(test_vms),
-	    TEST(test_costs),          TEST(test_buckets),
-	    TEST(test_quantiles),      TEST(test_cost_add),
-	    TEST(test_thefts),         TEST(test_thieves_told_apart),
-	    TEST(test_places),         TEST(test_details),
-	    TEST(test_samples),        TEST(test_losses),
-	    TEST(test_kinds),          TEST(test_check_of_states),
-	    TEST(test_check_of_exits), TEST(test_check_of_samples),
+	    TEST(test_times),
+	    TEST(test_vms),
+	    TEST(test_costs),
+	    TEST(test_buckets),
+	    TEST(test_quantiles),
+	    TEST(test_cost_add),
+	    TEST(test_thefts),
+	    TEST(test_thieves_told_apart),
+	    TEST(test_places),
+	    TEST(test_details),
+	    TEST(test_samples),
+	    TEST(test_counted_samples),
+	    TEST(test_losses),
+	    TEST(test_kinds),
+	    TEST(test_check_of_states),
+	    TEST(test_check_of_exits),
+	    TEST(test_check_of_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

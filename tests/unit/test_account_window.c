@@ -19,7 +19,7 @@ static const uint64_t borders[BORDERS] = {0,
 					  UINT64_MAX};
 
 struct sums {
-	uint64_t wall, states[VP_STATES], exits, wakeups, wakes, wake_ns, samples;
+	uint64_t wall, states[VP_STATES], exits, wakeups, wakes, wake_ns, samples, counted;
 	uint64_t cost[7], buckets, preempted, irq, thefts;
 };
 
@@ -51,6 +51,7 @@ static void take_all(struct vp_account *account)
 		     .count = 9);
 		TAKE(account, thief, .time = end, .vm = FIRST_VM, .vcpu = 0, .state = VP_STATE_IRQ,
 		     .kind = VP_BY_DEVICE, .number = 5, .ns = 3, .count = 1);
+		TAKE(account, vm_samples, .time = end, .vm = FIRST_VM, .guest_kernel = 5 + i);
 		TAKE(account, guest_sample, .time = begin + 300, .vm = FIRST_VM,
 		     .tid = FIRST_VM + 1, .mode = VP_MODE_GUEST_USER);
 	}
@@ -68,6 +69,8 @@ static void add_up(const struct vp_account *account, struct sums *sums)
 		sums->wake_ns += times->wake_ns;
 		sums->samples += times->guest_samples;
 	}
+	vp_vec_each (&account->of_vms, vm)
+		sums->counted += vm->counted[VP_SAMPLE_GUEST_KERNEL];
 	vp_vec_each (&account->costs, cost) {
 		const uint64_t parts[] = {cost->count,  cost->total,   cost->kernel, cost->vmm,
 					  cost->stolen, cost->blocked, cost->waking};

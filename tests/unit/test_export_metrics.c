@@ -14,7 +14,7 @@ static const struct vp_metrics_self self = {.cpu_ns = 1500000000,
 /* Two VMs of two vCPUs. */
 static struct vp_account_counters make_counters(vp_vms *vms, const char *first, const char *second)
 {
-	struct vp_account_counters counters = {.intervals = 1, .lost = 3};
+	struct vp_account_counters counters = {.intervals = 1, .has_samples = true, .lost = 3};
 
 	for (uint32_t i = 0; i < 2; i++) {
 		struct vp_counted_vm vm = {.id = 1000 + i, .n_reasons = 1, .n_thieves = 1};
@@ -32,6 +32,9 @@ static struct vp_account_counters make_counters(vp_vms *vms, const char *first, 
 		vm.wakes[3] = 4 + i;
 		vm.wakes[9] = 1;
 		vm.wake_ns = 2000000000 + i;
+		vm.samples[VP_SAMPLE_GUEST_USER] = 20 + i;
+		vm.samples[VP_SAMPLE_GUEST_KERNEL] = 30 + i;
+		vm.samples[VP_SAMPLE_HOST] = 40 + i;
 		vm.reasons[0] = (struct vp_counted_reason){"CPUID", 5 + i, 2000};
 		vm.reasons[VP_COUNTED_REASONS] = (struct vp_counted_reason){"other", 1, 1};
 		vm.thieves[0] = (struct vp_counted_thief){"task", "bad\"\n\\task", 9};
@@ -85,6 +88,10 @@ static void test_text(void **state)
 	expect_line(text, "vperf_vm_wakeup_latency_seconds_bucket{vm=\"web\",le=\"+Inf\"} 9");
 	expect_line(text, "vperf_vm_wakeup_latency_seconds_sum{vm=\"web\"} 2.000000001");
 	expect_line(text, "vperf_vm_wakeup_latency_seconds_count{vm=\"db\"} 8");
+	expect_line(text, "vperf_vm_samples_total{vm=\"db\",mode=\"guest_user\"} 20");
+	expect_line(text, "vperf_vm_samples_total{vm=\"web\",mode=\"guest_user\"} 21");
+	expect_line(text, "vperf_vm_samples_total{vm=\"web\",mode=\"guest_kernel\"} 31");
+	expect_line(text, "vperf_vm_samples_total{vm=\"web\",mode=\"host\"} 41");
 	expect_line(text, "vperf_vm_exits_total{vm=\"web\",reason=\"CPUID\"} 6");
 	expect_line(text, "vperf_vm_exits_total{vm=\"db\",reason=\"other\"} 1");
 	expect_line(text, "vperf_vm_exit_seconds_total{vm=\"db\",reason=\"CPUID\"} 0.000002000");

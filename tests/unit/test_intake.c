@@ -118,6 +118,58 @@ static void test_late_ticks(void **state)
 	assert_int_equal(out[5].guest_sample.flags, VP_HAS_AS_ROOT);
 }
 
+/* Samples of VMs, ticks that were missed before them included, are in the account by mode. */
+static void test_counts_by_mode(void **state)
+{
+	struct vp_profile_instrument *profile = profile_make();
+	struct vp_session *session = profile->base.session;
+	struct vp_sample_counts *counts = vp_session_sample_counts(session);
+	struct {
+		struct vp_guest_sample user;
+		struct vp_guest_sample late;
+		struct vp_vcpu_sample inside;
+		struct vp_host_sample outside;
+	} __attribute__((packed)) in = {
+	    .user = guest_at(START + PERIOD + 10),
+	    .late = guest_at(START + 5 * PERIOD + 20),
+	    .inside = {.time = START + 5 * PERIOD + 30,
+		       .id = VP_ID_vcpu_sample,
+		       .vm = GUEST,
+		       .tid = GUEST + 1,
+		       .vcpu = 3,
+		       .mode = VP_MODE_KERNEL},
+	    .outside = {.time = START + 5 * PERIOD + 40,
+			.id = VP_ID_host_sample,
+			.pid = GUEST,
+			.tid = GUEST,
+			.mode = VP_MODE_USER},
+	};
+	const struct vp_record_header *record;
+	struct vp_stream_reader *reader;
+
+	in.late.mode = VP_MODE_GUEST_KERNEL;
+	unlink(NAME "/account");
+	vp_profile_ingest(profile, 0, (char *)&in, sizeof(in));
+	assert_int_equal(counts->vms.count, 1);
+	vp_sample_counts_write(counts, START + 6 * PERIOD, session->trace);
+	assert_int_equal(counts->vms.count, 0);
+	vp_sample_counts_write(counts, START + 7 * PERIOD, session->trace);
+	vp_trace_flush(session->trace, (struct vp_stream_id){VP_STREAM_ACCOUNT, VP_NO_PCPU}, 0);
+	expect_no_error(vp_stream_open(NAME "/account", &reader));
+	record = vp_stream_next(reader);
+	assert_non_null(record);
+	const struct vp_vm_samples *samples = (const void *)record;
+	assert_int_equal(samples->id, VP_ID_vm_samples);
+	assert_int_equal(samples->time, START + 6 * PERIOD);
+	assert_int_equal(samples->vm, GUEST);
+	assert_int_equal(samples->guest_user, 1);
+	assert_int_equal(samples->guest_kernel, 4);
+	assert_int_equal(samples->host, 1);
+	assert_null(vp_stream_next(reader));
+	vp_stream_free(reader);
+	vp_session_free(session);
+}
+
 /* A busy pCPU whose counter's period was too long: ticks up to the sample, none before the record
  * that precedes it. */
 static void test_busy_gap(void **state)
@@ -657,6 +709,7 @@ static void test_guests_of_vms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_counts_by_mode),
 	    cmocka_unit_test(test_late_ticks),
 	    cmocka_unit_test(test_gaps),
 	    cmocka_unit_test(test_busy_gap),

@@ -261,7 +261,8 @@ static void test_all(void **state)
 					  VP_ID_exit_site_address,
 					  VP_ID_exit_site_waits,
 					  VP_ID_exit_sampling,
-					  VP_ID_wake_bucket};
+					  VP_ID_wake_bucket,
+					  VP_ID_vm_samples};
 	struct fixture fixture;
 
 	begin(&fixture);

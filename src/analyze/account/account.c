@@ -192,6 +192,17 @@ static void take_wakes(struct vp_account *account, const struct vp_wake_bucket *
 	times->wake_ns += record->ns;
 }
 
+static void take_samples(struct vp_account *account, const struct vp_vm_samples *record)
+{
+	uint32_t number = account_vm_of(account, record->vm);
+	struct vp_account_of_vm *vm = &account->of_vms.at[number];
+
+	account->has_counted_samples = true;
+	vm->counted[VP_SAMPLE_GUEST_USER] += record->guest_user;
+	vm->counted[VP_SAMPLE_GUEST_KERNEL] += record->guest_kernel;
+	vm->counted[VP_SAMPLE_HOST] += record->host;
+}
+
 static struct vp_account_cost *account_cost_of(struct vp_account *account, uint32_t vm_id,
 					       uint32_t vcpu, uint32_t reason, uint32_t vendor)
 {
@@ -409,6 +420,9 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 	case VP_ID_wake_bucket:
 		take_wakes(account, (const void *)record);
 		break;
+	case VP_ID_vm_samples:
+		take_samples(account, (const void *)record);
+		break;
 	case VP_ID_exit_account:
 		take_cost(account, (const void *)record);
 		break;
@@ -613,6 +627,12 @@ void vp_account_add(struct vp_account *to, const struct vp_account *from, const 
 	vp_vec_each (&from->thefts, theft)
 		add_theft(to, theft, account_mapped(ids, vp_vm_id(&vms->at[theft->vm])),
 			  account_mapped(ids, theft->owner));
+	for (uint32_t i = 0; i < from->of_vms.count; i++) {
+		uint32_t vm = account_vm_of(to, account_mapped(ids, vp_vm_id(&vms->at[i])));
+		for (size_t mode = 0; mode < VP_SAMPLE_MODES; mode++)
+			to->of_vms.at[vm].counted[mode] += from->of_vms.at[i].counted[mode];
+	}
+	to->has_counted_samples |= from->has_counted_samples;
 	to->lost.vcpus += from->lost.vcpus;
 	to->lost.thieves += from->lost.thieves;
 	to->lost.sites += from->lost.sites;

@@ -89,6 +89,9 @@ struct vp_account_chain {
 };
 struct vp_account_of_vm {
 	struct vp_account_chain times, costs, thefts;
+	/* Samples by mode, from vm_samples records; of a window, those of the steps that end in
+	 * it. */
+	uint64_t counted[VP_SAMPLE_MODES];
 };
 
 struct vp_account {
@@ -104,6 +107,7 @@ struct vp_account {
 	struct vp_map host_ticks;               /* samples of threads outside of KVM_RUN, by tid */
 	/* Exit sites have `idle` and `stolen`. */
 	bool sites_have_waits;
+	bool has_counted_samples;
 	struct vp_account_loss lost;
 	/* `window.window`: set by the caller before the first record. */
 	struct vp_account_window window;

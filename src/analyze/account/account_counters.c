@@ -153,6 +153,8 @@ static void count_vm(const struct vp_account_counters *counters, const struct vp
 {
 	vp_account_each_of (account, times, number, times)
 		count_times(counters, vm, times);
+	for (size_t mode = 0; mode < VP_SAMPLE_MODES; mode++)
+		vm->samples[mode] += account->of_vms.at[number].counted[mode];
 	vp_account_each_of (account, costs, number, cost)
 		count_exits(vm, cost);
 	vp_account_each_of (account, thefts, number, theft)
@@ -174,6 +176,7 @@ static void count_losses(struct vp_account_counters *counters, const struct vp_a
 void vp_account_counters_add(struct vp_account_counters *counters, const struct vp_account *account)
 {
 	counters->intervals++;
+	counters->has_samples |= account->has_counted_samples;
 	count_losses(counters, account);
 	vp_vec_each (&counters->vms, vm)
 		vm->absent++;

@@ -10,8 +10,8 @@
 #include "schema/exit_reason.h"
 
 enum {
-	VP_COUNTED_REASONS = 8, /* maximum of exit reasons with their own counters, per VM … */
-	VP_COUNTED_THIEVES = 8, /* … and of thieves; the rest is counted as "other" */
+	VP_COUNTED_REASONS = 7, /* maximum of exit reasons with their own counters, per VM … */
+	VP_COUNTED_THIEVES = 7, /* … and of thieves; the rest is counted as "other" */
 	VP_COUNTED_ABSENT = 3,  /* a VM is dropped after that many intervals without records */
 	VP_COUNTED_NAME = 64,
 	VP_COUNTED_RECORDING = 32 /* names of recordings in a store */
@@ -53,6 +53,7 @@ struct vp_counted_vm {
 	unsigned absent;
 	VP_VEC(struct vp_counted_vcpu) vcpus;
 	uint64_t wakes[VP_WAKE_BUCKETS], wake_ns; /* wakeup latencies of its vCPUs */
+	uint64_t samples[VP_SAMPLE_MODES];
 	size_t n_reasons, n_thieves;
 	struct vp_counted_reason reasons[VP_COUNTED_REASONS + 1];
 	struct vp_counted_thief thieves[VP_COUNTED_THIEVES + 1];
@@ -61,7 +62,8 @@ struct vp_counted_vm {
 struct vp_account_counters {
 	VP_VEC(struct vp_counted_vm) vms;
 	uint64_t intervals;
-	uint64_t lost; /* vCPUs, thieves and exit sites for which the accounting had no space */
+	bool has_samples; /* the recorder takes samples, and counts them */
+	uint64_t lost;    /* vCPUs, thieves and exit sites for which the accounting had no space */
 	uint64_t lost_then; /* … the recorder's previous count */
 	/* The next interval, set by the caller: name of its recording, or NULL, and its end. */
 	const char *recording;

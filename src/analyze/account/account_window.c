@@ -499,6 +499,7 @@ const struct vp_record_header *vp_account_window_cut(struct vp_account_window *w
 	case VP_ID_thief:
 		break;
 	case VP_ID_wake_bucket:
+	case VP_ID_vm_samples:
 	case VP_ID_guest_sample:
 	case VP_ID_vcpu_sample:
 	case VP_ID_host_sample:

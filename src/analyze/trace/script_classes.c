@@ -29,7 +29,8 @@ static const uint32_t no_events[] = {VP_ID_task,
 				     VP_ID_exit_site_address,
 				     VP_ID_exit_site_waits,
 				     VP_ID_exit_sampling,
-				     VP_ID_wake_bucket};
+				     VP_ID_wake_bucket,
+				     VP_ID_vm_samples};
 
 static const struct {
 	const char *name;
