@@ -295,12 +295,37 @@ static void test_choose(void **state)
 	said = NULL;
 }
 
+/* A note names its recording, unless all have it. */
+static void test_part_notes(void **state)
+{
+	static const char *const wanted[] = {"of all", "in 2 of 3 recordings: of two",
+					     "'third': of one", "'fourth' is left out"};
+	char *first[] = {"of all", "of two"}, *last[] = {"of one", "of all"};
+	const vp_sentences two = {first, 2, 2}, third = {last, 2, 2};
+	struct vp_part_notes notes = {0};
+	vp_sentences ret = {0};
+
+	vp_part_notes_add(&notes, "store/first", &two);
+	vp_part_notes_add(&notes, "store/second", &two);
+	vp_part_notes_add(&notes, "store/third", &third);
+	vp_part_notes_take(&notes, strdup("'fourth' is left out"));
+	vp_part_notes_finish(&notes, &ret);
+	assert_int_equal(ret.count, VP_ARRAY_SIZE(wanted));
+	for (size_t i = 0; i < ret.count; i++) {
+		assert_string_equal(ret.at[i], wanted[i]);
+		free(ret.at[i]);
+	}
+	vp_vec_deinit(&ret);
+	assert_int_equal(notes.notes.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_all),    cmocka_unit_test(test_window),
-	    cmocka_unit_test(test_seam),   cmocka_unit_test(test_steps),
-	    cmocka_unit_test(test_unlike), cmocka_unit_test(test_choose),
+	    cmocka_unit_test(test_part_notes), cmocka_unit_test(test_all),
+	    cmocka_unit_test(test_window),     cmocka_unit_test(test_seam),
+	    cmocka_unit_test(test_steps),      cmocka_unit_test(test_unlike),
+	    cmocka_unit_test(test_choose),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

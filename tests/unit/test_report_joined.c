@@ -273,6 +273,7 @@ static void test_ends(void **state)
 	assert_false(report.options.chains);
 	assert_int_equal(report.profile.nodes.count, 0);
 	/* The second one was interrupted: it ends with its last record. */
+	assert_true(has_note(&report, "'" SECOND "': the recording was interrupted"));
 	assert_int_equal(report.recording.end, 0);
 	assert_true(fabs(report.duration - 0.011) < 1e-9);
 	vp_report_deinit(&report);

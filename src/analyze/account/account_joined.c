@@ -19,8 +19,8 @@
 #include "store/packet.h"
 #include "store/recording.h"
 
-/* Adds each sentence once, except those that the joined account has itself. */
-static void join_notes(struct vp_account_recording *to, const struct vp_account_recording *from)
+/* Those that the joined account has itself are left out. */
+static void join_notes(struct vp_part_notes *notes, const struct vp_account_recording *from)
 {
 	VP_AUTO_FREE char *grade = vp_account_note_grade(&from->account);
 	VP_AUTO_FREE char *window = vp_account_note_window(&from->account.window);
@@ -30,7 +30,7 @@ static void join_notes(struct vp_account_recording *to, const struct vp_account_
 		if ((!grade || strcmp(*note, grade) != 0) &&
 		    (!window || strcmp(*note, window) != 0))
 			vp_vec_push(&wanted, *note);
-	vp_sentences_join(&to->notes, &wanted);
+	vp_part_notes_add(notes, from->path, &wanted);
 	vp_vec_deinit(&wanted);
 }
 
@@ -78,7 +78,7 @@ static void take_facts(struct vp_account_recording *to, struct vp_account_record
 
 /* A part without accounting becomes a note, for example if no VM was running. */
 static struct vp_error *join_part(struct vp_account_recording *to, struct vp_vm_join *join,
-				  const struct vp_recording_part *part,
+				  struct vp_part_notes *notes, const struct vp_recording_part *part,
 				  const struct vp_account_events *events)
 {
 	struct vp_account_recording one;
@@ -86,7 +86,7 @@ static struct vp_error *join_part(struct vp_account_recording *to, struct vp_vm_
 	    vp_account_recording_open_with(part->path, &part->window, events, &one);
 
 	if (error) {
-		vp_vec_push(&to->notes, vp_strdup(vp_error_message(error)));
+		vp_part_notes_take(notes, vp_strdup(vp_error_message(error)));
 		return NULL;
 	}
 	if (to->recording.tool && to->account.grade != one.recording.account_grade) {
@@ -103,7 +103,7 @@ static struct vp_error *join_part(struct vp_account_recording *to, struct vp_vm_
 	vp_account_add(&to->account, &one.account, &join->ids);
 	to->exact &= one.exact;
 	to->duration += one.duration;
-	join_notes(to, &one);
+	join_notes(notes, &one);
 	join_window(&to->account.window, &one.account.window);
 	join_cgroups(to, &one);
 	join_losses(&to->losses, &one.losses);
@@ -189,13 +189,15 @@ static struct vp_error *joined_open_moved(const char *name, const vp_recording_p
 					  struct vp_account_recording *ret)
 {
 	struct vp_vm_join join = {.vms = &ret->vms};
+	struct vp_part_notes notes = {0};
 	struct vp_error *error = NULL;
 
 	*ret = (struct vp_account_recording){.path = name};
 	vp_account_init(&ret->account, &ret->vms);
 	for (size_t i = 0; i < parts->count && !error; i++)
-		error = join_part(ret, &join, &parts->at[i], events);
+		error = join_part(ret, &join, &notes, &parts->at[i], events);
 	vp_vm_join_deinit(&join);
+	vp_part_notes_finish(&notes, &ret->notes);
 	if (!error && !ret->recording.tool)
 		error = vp_error_new("%s", ret->notes.count ? ret->notes.at[0] : "no recordings");
 	if (error) {

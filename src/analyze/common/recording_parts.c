@@ -61,17 +61,49 @@ void vp_recording_parts_note(const vp_recording_parts *parts, vp_sentences *sent
 			: vp_format("%zu recordings, without a gap", parts->count));
 }
 
-static bool has_sentence(const vp_sentences *sentences, const char *sentence)
+static struct vp_part_note *note_of(struct vp_part_notes *notes, const char *text)
 {
-	vp_vec_each (sentences, other)
-		if (!strcmp(*other, sentence))
-			return true;
-	return false;
+	vp_vec_each (&notes->notes, note)
+		if (note->path && !strcmp(note->text, text))
+			return note;
+	return NULL;
 }
 
-void vp_sentences_join(vp_sentences *sentences, const vp_sentences *from)
+void vp_part_notes_add(struct vp_part_notes *notes, const char *path, const vp_sentences *part)
 {
-	vp_vec_each (from, sentence)
-		if (!has_sentence(sentences, *sentence))
-			vp_vec_push(sentences, vp_strdup(*sentence));
+	notes->parts++;
+	vp_vec_each (part, sentence) {
+		struct vp_part_note *known = note_of(notes, *sentence);
+		if (known)
+			known->parts++;
+		else
+			vp_vec_push(&notes->notes, ((struct vp_part_note){vp_strdup(*sentence),
+									  vp_strdup(path), 1}));
+	}
+}
+
+void vp_part_notes_take(struct vp_part_notes *notes, char *text)
+{
+	vp_vec_push(&notes->notes, ((struct vp_part_note){.text = text}));
+}
+
+static char *part_note_text(const struct vp_part_notes *notes, struct vp_part_note *note)
+{
+	if (!note->path || note->parts == notes->parts)
+		return VP_TAKE(note->text);
+	if (note->parts > 1)
+		return vp_format("in %zu of %zu recordings: %s", note->parts, notes->parts,
+				 note->text);
+	const char *slash = strrchr(note->path, '/');
+	return vp_format("'%s': %s", slash ? slash + 1 : note->path, note->text);
+}
+
+void vp_part_notes_finish(struct vp_part_notes *notes, vp_sentences *sentences)
+{
+	vp_vec_each (&notes->notes, note) {
+		vp_vec_push(sentences, part_note_text(notes, note));
+		free(note->text);
+		free(note->path);
+	}
+	vp_vec_deinit(&notes->notes);
 }

@@ -17,10 +17,27 @@ struct vp_recording_part {
 /* In order of time. */
 typedef VP_VEC(struct vp_recording_part) vp_recording_parts;
 
+struct vp_part_note {
+	char *text;
+	char *path;   /* of the first part that has it; NULL: the text names it */
+	size_t parts; /* that have it */
+};
+
 void vp_recording_parts_deinit(vp_recording_parts *parts);
 /* Appends a sentence: how many recordings there are, and the time between them that none has. */
 void vp_recording_parts_note(const vp_recording_parts *parts, vp_sentences *sentences);
-/* Appends copies of those sentences that are not in `sentences` yet. */
-void vp_sentences_join(vp_sentences *sentences, const vp_sentences *from);
+
+/* Notes of parts, each once. Zero-initialized. */
+struct vp_part_notes {
+	VP_VEC(struct vp_part_note) notes;
+	size_t parts; /* that were read */
+};
+/* Takes copies of the notes of a part that was read. */
+void vp_part_notes_add(struct vp_part_notes *notes, const char *path, const vp_sentences *part);
+/* Takes a note, as text, that names its part. */
+void vp_part_notes_take(struct vp_part_notes *notes, char *text);
+/* Appends all: those that not all parts have say which, or how many parts have them. Frees `notes`.
+ */
+void vp_part_notes_finish(struct vp_part_notes *notes, vp_sentences *sentences);
 
 #endif

@@ -21,8 +21,7 @@ struct joined {
 	struct vp_profile_options options;
 	struct vp_profile_sum sum;
 	struct vp_report *report;
-	vp_sentences notes; /* of the parts */
-	size_t read;        /* number of parts that were read */
+	struct vp_part_notes notes;
 };
 
 /* Whether a sample of one has the same weight in the other. */
@@ -64,7 +63,7 @@ static struct vp_error *check_parts(struct joined *joined, const vp_recording_pa
 }
 
 /* Properties of the recording are those of the first part. */
-static void take_part(struct joined *joined, struct vp_report *part)
+static void take_part(struct joined *joined, struct vp_report *part, const char *path)
 {
 	struct vp_report *report = joined->report;
 	bool complete = part->recording.end;
@@ -72,8 +71,8 @@ static void take_part(struct joined *joined, struct vp_report *part)
 	report->lost += part->lost;
 	report->duration += part->duration;
 	vp_report_note_sources(part);
-	vp_sentences_join(&joined->notes, &part->notes);
-	if (!joined->read++) {
+	vp_part_notes_add(&joined->notes, path, &part->notes);
+	if (joined->notes.parts == 1) {
 		report->begin = part->begin;
 		report->recording = part->recording;
 		report->recording.start = part->begin;
@@ -99,12 +98,12 @@ static struct vp_error *joined_add(struct joined *joined, const struct vp_record
 	if (error && vp_error_kind(error) == VP_ERROR_USAGE)
 		return error;
 	if (error) {
-		vp_vec_push(&joined->notes,
-			    vp_format("'%s' is left out: %s", part->path, vp_error_message(error)));
+		vp_part_notes_take(&joined->notes, vp_format("'%s' is left out: %s", part->path,
+							     vp_error_message(error)));
 		vp_error_free(error);
 		return NULL;
 	}
-	take_part(joined, &report);
+	take_part(joined, &report, part->path);
 	vp_report_deinit(&report);
 	return NULL;
 }
@@ -113,12 +112,13 @@ static struct vp_error *joined_finish(struct joined *joined, const vp_recording_
 {
 	struct vp_report *report = joined->report;
 
-	if (!joined->read)
+	if (!joined->notes.parts)
 		return vp_error_new("none of %zu recordings can be used: %s", parts->count,
-				    joined->notes.count ? joined->notes.at[0] : "");
+				    joined->notes.notes.count ? joined->notes.notes.at[0].text
+							      : "");
 	VP_TRY(vp_profile_sum_finish(&joined->sum, &report->profile));
 	vp_recording_parts_note(parts, &report->notes);
-	vp_sentences_join(&report->notes, &joined->notes);
+	vp_part_notes_finish(&joined->notes, &report->notes);
 	vp_report_note_counts(report);
 	return NULL;
 }
@@ -139,9 +139,7 @@ struct vp_error *vp_report_joined_make(const char *name, const vp_recording_part
 	if (!error)
 		error = joined_finish(&joined, parts);
 	vp_profile_sum_deinit(&joined.sum);
-	vp_vec_each (&joined.notes, note)
-		free(*note);
-	vp_vec_deinit(&joined.notes);
+	vp_part_notes_finish(&joined.notes, &ret->notes);
 	if (error)
 		vp_report_deinit(ret);
 	return error;
