@@ -182,8 +182,12 @@ def vperf(*arguments, check=True):
 
 def page_of(run, recording="rec"):
     """The data of the page that 'vperf html' makes; None: this vperf was built without it."""
-    file = run.out / f"{recording}.html"
-    done = vperf("html", str(run.recording(recording)), "-o", str(file), check=False)
+    return page_with(run.out / f"{recording}.html", str(run.recording(recording)))
+
+
+def page_with(file, *arguments):
+    """The same with these arguments; the page is kept in `file`."""
+    done = vperf("html", *arguments, "-o", str(file), check=False)
     if "was built without it" in done.stderr:
         return None
     if done.returncode != 0:

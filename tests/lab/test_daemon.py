@@ -5,7 +5,7 @@ import collections
 import datetime
 import json
 
-from lab import vperf
+from lab import page_with, vperf
 from test_metrics import growth, series
 
 # g1 has pCPU 0 to itself until g2's program starts. The store is on a file system of the lab host.
@@ -108,6 +108,22 @@ def samples_add_up(run, claims, listed):
     claims.near("daemon: vperf report of all recordings, s", report["duration_s"], sum(part["duration_s"] for _, part in parts), 0.01)
 
 
+def one_page(run, claims):
+    """The page of all recordings, and the commands."""
+    reads = ("--store", str(run.out / "store"), "--time", ",")
+    page = page_with(run.out / "all.html", *reads)
+    if page is None:
+        claims.skip("daemon: the page: this vperf was built without it (esbuild)")
+        return
+    account, found = (json.loads(vperf(command, "--json", *reads).stdout) for command in ("account", "diagnose"))
+    claims.check(page["profile"]["samples"] == json.loads(vperf("report", "--json", *reads).stdout)["samples"], "daemon: the page of all recordings has their samples")
+    states = [[row[key] for key in ("vm", "vcpu", "state", "ns")] for row in account["states"]]
+    claims.check(len(states) > 5 and [row[:4] for row in page["tables"]["states"]["rows"]] == states, f"daemon: its {len(states)} states are those of vperf account")
+    findings = [(row["id"], row["vm"], row["ns"], row["evidence"]) for row in found["findings"]]
+    claims.check(findings and [(row["id"], row["vm"], row["ns"], row["evidence"]) for row in page["findings"]] == findings, f"daemon: its findings, with their commands: {findings[:2]}")
+    claims.check(any("the recording was interrupted" in note and note.startswith("'20") for note in page["notes"]), "daemon: it names the recording that was cut off")
+
+
 def counters_are_the_account(run, claims, vms):
     """The counters' growth between two scrapes, and what is recorded of the same time."""
     before, after = (series((run.out / name).read_text()) for name in ("earlier", "served"))
@@ -172,6 +188,7 @@ def always(run, claims):
     kills_cost_a_gap(claims, listed)
     all_at_once(run, claims, listed)
     samples_add_up(run, claims, listed)
+    one_page(run, claims)
     counters_are_the_account(run, claims, {"g1", "g2", "g3"})
     counted_samples_are_the_report(run, claims, {"g1", "g2", "g3"})
     last_hour(run, claims, listed)

@@ -36,7 +36,8 @@ struct vp_part_notes {
 void vp_part_notes_add(struct vp_part_notes *notes, const char *path, const vp_sentences *part);
 /* Takes a note, as text, that names its part. */
 void vp_part_notes_take(struct vp_part_notes *notes, char *text);
-/* Appends all: those that not all parts have say which, or how many parts have them. Frees `notes`.
+/* Appends all: the recording's name, or their number, is before a note that not all have. Frees
+ * `notes`.
  */
 void vp_part_notes_finish(struct vp_part_notes *notes, vp_sentences *sentences);
 

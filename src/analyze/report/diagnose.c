@@ -14,6 +14,7 @@
 #include "analyze/common/window.h"
 #include "analyze/model/tlb_cost.h"
 #include "analyze/report/diagnose_commands.h"
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/text.h"
 #include "schema/account_terms.h"
@@ -830,4 +831,16 @@ void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis)
 {
 	vp_vec_deinit(&diagnosis->findings);
 	vp_intern_deinit(&diagnosis->texts);
+}
+
+void vp_diagnose_joined(const struct vp_account_view *view, const struct vp_losses *losses,
+			vp_sentences *notes, struct vp_diagnosis *ret)
+{
+	const struct vp_table none = {0};
+
+	vp_vec_push(notes,
+		    vp_strdup("several recordings are joined: exits are not divided by guest "
+			      "function, and findings have no times; 'vperf diagnose' of one "
+			      "recording has both"));
+	vp_diagnose(view, &none, &none, losses, NULL, ret);
 }

@@ -50,6 +50,10 @@ struct vp_diagnosis {
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *exit_sites,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
 		 const struct vp_interval_recording *intervals, struct vp_diagnosis *ret);
+/* The same for several recordings joined to one: exit sites and single seconds exist for a single
+ * recording only, which is added to `notes`. */
+void vp_diagnose_joined(const struct vp_account_view *view, const struct vp_losses *losses,
+			vp_sentences *notes, struct vp_diagnosis *ret);
 /* Computes when each finding applied, and its confidence interval: it applies to a second if the VM
  * lost at least the rule's threshold. `directory`: the recording; tables as for vp_diagnose(). */
 struct vp_error *vp_diagnose_seconds(const char *directory, const struct vp_account_view *view,

@@ -7,6 +7,7 @@
 #include "analyze/common/recording_parts.h"
 #include "analyze/common/window.h"
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "cmd/common/time_options.h"
@@ -162,4 +163,17 @@ void vp_store_options_deinit(struct vp_store_options *options)
 	vp_recording_parts_deinit(&options->parts);
 	free(options->directory);
 	free(options->time);
+}
+
+char *vp_store_options_arguments(const struct vp_store_options *options, const char *time)
+{
+	struct vp_buffer words = {0};
+
+	vp_buffer_string(&words, " --store");
+	vp_text_put_word(options->store, &words);
+	vp_buffer_string(&words, " --time");
+	vp_text_put_word(time ? time : ",", &words);
+	char *ret = vp_strdup(vp_buffer_text(&words));
+	vp_buffer_deinit(&words);
+	return ret;
 }

@@ -47,6 +47,8 @@ static inline bool vp_store_options_has_several(const struct vp_store_options *o
  * overlaps. */
 struct vp_error *vp_store_options_parts(const char *store, const char *time,
 					vp_recording_parts *ret) VP_MUST_CHECK;
+/* Arguments, each with a space before it, that make another command read the same recordings. */
+char *vp_store_options_arguments(const struct vp_store_options *options, const char *time);
 void vp_store_options_deinit(struct vp_store_options *options);
 
 #endif

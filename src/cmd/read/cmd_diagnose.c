@@ -112,34 +112,6 @@ static struct vp_error *find_in_one(const struct vp_account_recording *rec,
 	return cmd_diagnose_find(rec, view, exit_sites, addresses, ret);
 }
 
-/* Exit sites and single seconds exist for a single recording only. */
-static void find_in_all(struct vp_account_recording *rec, const struct vp_account_view *view,
-			struct vp_diagnosis *ret)
-{
-	const struct vp_table none = {0};
-
-	vp_vec_push(
-	    &rec->notes,
-	    vp_strdup("several recordings are joined: exits are not divided by guest function, "
-		      "and findings have no times; 'vperf diagnose' of one recording has "
-		      "both"));
-	vp_diagnose(view, &none, &none, &rec->losses, NULL, ret);
-}
-
-/* Arguments of commands that show details of the same recordings. */
-static char *arguments_of(const struct vp_account_options *options)
-{
-	struct vp_buffer words = {0};
-
-	vp_buffer_string(&words, " --store");
-	vp_text_put_word(options->store.store, &words);
-	vp_buffer_string(&words, " --time");
-	vp_text_put_word(options->time ? options->time : ",", &words);
-	char *ret = vp_strdup(vp_buffer_text(&words));
-	vp_buffer_deinit(&words);
-	return ret;
-}
-
 static struct vp_error *diagnose_with(void *context)
 {
 	struct diagnose *diagnose = context;
@@ -156,13 +128,15 @@ static struct vp_error *diagnose_with(void *context)
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
 	view.limit = 0; /* --limit is for findings, not for the tables that they are searched in */
 	bool joined = vp_store_options_has_several(&diagnose->account.store);
-	VP_AUTO_FREE char *arguments = joined ? arguments_of(&diagnose->account) : NULL;
+	VP_AUTO_FREE char *arguments =
+	    joined ? vp_store_options_arguments(&diagnose->account.store, diagnose->account.time)
+		   : NULL;
 	rec.arguments = arguments;
 	struct vp_error *error =
 	    joined ? NULL : cmd_diagnose_find_sites(diagnose, &rec, &view, &exit_sites);
 	if (!error) {
 		if (joined)
-			find_in_all(&rec, &view, &diagnosis);
+			vp_diagnose_joined(&view, &rec.losses, &rec.notes, &diagnosis);
 		else
 			error = find_in_one(&rec, &view, &exit_sites, &addresses, &diagnosis);
 		if (diagnose->account.limit && diagnosis.findings.count > diagnose->account.limit)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf html: writes a recording as one HTML page. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/account/account_recording.h"
@@ -16,6 +17,7 @@
 #include "analyze/report/account_trace.h"
 #include "analyze/report/diagnose.h"
 #include "analyze/report/report.h"
+#include "analyze/report/report_joined.h"
 #include "analyze/report/report_make.h"
 #include "analyze/trace/sched.h"
 #include "analyze/trace/trace_feed.h"
@@ -70,6 +72,7 @@ struct html {
 	/* Results, by part of the page. */
 	struct vp_report report, report_before;
 	struct vp_account_recording account;
+	char *arguments; /* of the account; or NULL */
 	struct vp_account_view view;
 	struct vp_diagnosis diagnosis;
 	struct vp_tracks *tracks;
@@ -81,6 +84,12 @@ struct html {
 	vp_sentences notes; /* owned by the parts */
 };
 
+/* Whether the page is of several recordings of a store. */
+static bool html_is_joined(const struct html *html)
+{
+	return vp_store_options_has_several(&html->from);
+}
+
 static struct vp_error *cmd_html_choose_all(struct html *html)
 {
 	if (!vp_page_frame())
@@ -89,10 +98,11 @@ static struct vp_error *cmd_html_choose_all(struct html *html)
 		    "(README.md)");
 	if (!html->output)
 		return vp_error_usage("expected -o FILE.html");
-	VP_TRY(vp_store_options_choose(&html->from, &html->operands, html->input, "vperf.data",
-				       &html->time, &html->naming.directory));
+	VP_TRY(vp_store_options_choose_parts(&html->from, &html->operands, html->input,
+					     "vperf.data", &html->time, &html->naming.directory));
 	VP_TRY(vp_naming_words_check(&html->words, html->naming.directory, &html->naming));
-	VP_TRY(vp_time_option_window(html->time, html->naming.directory, &html->window));
+	if (!html_is_joined(html))
+		VP_TRY(vp_time_option_window(html->time, html->naming.directory, &html->window));
 	html->naming_before = html->naming;
 	html->naming_before.directory = html->before;
 	return NULL;
@@ -111,7 +121,10 @@ static struct vp_error *make_report(const struct html *html, const struct vp_nam
 	    .jobs = 2,
 	    .max_jobs = true};
 
-	return vp_report_make(naming, &options, ret);
+	return html_is_joined(html) && naming == &html->naming
+		   ? vp_report_joined_make(html->from.store, &html->from.parts, naming, &options,
+					   ret)
+		   : vp_report_make(naming, &options, ret);
 }
 
 static struct vp_error *make_profiles(struct html *html)
@@ -136,6 +149,43 @@ static void shorten(struct vp_page_table *table)
 	table->table.cells.count = MAX_ROWS * table->table.columns.count;
 }
 
+/* Findings, and exits by site: totals of a whole recording. */
+static struct vp_error *make_details(struct html *html)
+{
+	struct vp_page_table *tables = html->tables;
+	struct vp_interval_recording intervals = {0};
+
+	vp_account_sites_table(&html->view, &html->report.naming, VP_EXITS_BY_FUNCTION,
+			       &tables[EXITS_BY_FUNCTION].table);
+	vp_account_sites_table(&html->view, &html->report.naming, VP_EXITS_BY_PROCESS,
+			       &tables[EXITS_BY_PROCESS].table);
+	vp_account_addresses_table(&html->view, &tables[EXITS_BY_ADDRESS].table);
+	bool has_intervals = vp_recording_has_intervals(html->naming.directory);
+	if (has_intervals)
+		VP_TRY(vp_interval_recording_open(html->naming.directory, &intervals));
+	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
+		    &html->account.losses, has_intervals ? &intervals : NULL, &html->diagnosis);
+	vp_interval_recording_close(&intervals);
+	html->has_diagnosis = true;
+	VP_TRY(vp_diagnose_seconds(html->naming.directory, &html->view,
+				   &tables[EXITS_BY_FUNCTION].table, &html->diagnosis));
+	for (int i = EXITS_BY_FUNCTION; html->window.to && i <= EXITS_BY_ADDRESS; i++) {
+		vp_table_deinit(&tables[i].table);
+		tables[i].table = (struct vp_table){0};
+	}
+	return NULL;
+}
+
+static struct vp_error *open_account(struct html *html)
+{
+	if (!html_is_joined(html))
+		return vp_account_trace_open(html->naming.directory, &html->window, &html->account);
+	VP_TRY(vp_account_trace_open_joined(html->from.store, &html->from.parts, &html->account));
+	html->account.arguments = html->arguments =
+	    vp_store_options_arguments(&html->from, html->time);
+	return NULL;
+}
+
 static struct vp_error *make_account(struct html *html)
 {
 	struct vp_page_table *tables = html->tables;
@@ -143,8 +193,7 @@ static struct vp_error *make_account(struct html *html)
 	/* Without VMs, the page shows only the host's profile. */
 	if (!html->report.vms.count)
 		return NULL;
-	struct vp_error *error =
-	    vp_account_trace_open(html->naming.directory, &html->window, &html->account);
+	struct vp_error *error = open_account(html);
 	if (error && !vp_recording_has_instrument(&html->report.recording, "account")) {
 		vp_error_free(error); /* nor are there events of VMs */
 		return NULL;
@@ -159,26 +208,11 @@ static struct vp_error *make_account(struct html *html)
 	vp_account_vcpus_table(&html->view, &tables[VCPUS].table);
 	vp_account_steal_table(&html->view, &tables[STEAL].table);
 	vp_account_exits_table(&html->view, &tables[EXITS].table);
-	vp_account_sites_table(&html->view, &html->report.naming, VP_EXITS_BY_FUNCTION,
-			       &tables[EXITS_BY_FUNCTION].table);
-	vp_account_sites_table(&html->view, &html->report.naming, VP_EXITS_BY_PROCESS,
-			       &tables[EXITS_BY_PROCESS].table);
-	vp_account_addresses_table(&html->view, &tables[EXITS_BY_ADDRESS].table);
-	struct vp_interval_recording intervals = {0};
-	bool has_intervals = vp_recording_has_intervals(html->naming.directory);
-	if (has_intervals)
-		VP_TRY(vp_interval_recording_open(html->naming.directory, &intervals));
-	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
-		    &html->account.losses, has_intervals ? &intervals : NULL, &html->diagnosis);
-	vp_interval_recording_close(&intervals);
+	if (!html_is_joined(html))
+		return make_details(html);
+	vp_diagnose_joined(&html->view, &html->account.losses, &html->account.notes,
+			   &html->diagnosis);
 	html->has_diagnosis = true;
-	VP_TRY(vp_diagnose_seconds(html->naming.directory, &html->view,
-				   &tables[EXITS_BY_FUNCTION].table, &html->diagnosis));
-	/* These tables have only totals of the whole recording. */
-	for (int i = EXITS_BY_FUNCTION; html->window.to && i <= EXITS_BY_ADDRESS; i++) {
-		vp_table_deinit(&tables[i].table);
-		tables[i].table = (struct vp_table){0};
-	}
 	return NULL;
 }
 
@@ -279,8 +313,10 @@ static struct vp_error *make_all(struct html *html)
 {
 	VP_TRY(make_profiles(html));
 	VP_TRY(make_account(html));
-	VP_TRY(make_tracks(html));
-	VP_TRY(make_intervals(html));
+	if (!html_is_joined(html)) { /* events and intervals have the clock of their recording */
+		VP_TRY(make_tracks(html));
+		VP_TRY(make_intervals(html));
+	}
 	gather_notes(html);
 	return write_page(html);
 }
@@ -365,6 +401,7 @@ static int run_html(int argc, char **argv)
 
 	vp_naming_words_deinit(&html.words, &html.naming);
 	vp_store_options_deinit(&html.from);
+	free(html.arguments);
 	return status;
 }
 
