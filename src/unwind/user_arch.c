@@ -99,29 +99,32 @@ static bool arm_is_signal_return(vp_user_read read_code, void *context, uint64_t
 	return take_code(&code, "\x68\x11\x80\xd2\x01\0\0\xd4", 8);
 }
 
-/* `bti c; adrp x16, …; ldr x17, [x16, …]; add x16, x16, …; br x17`, of which only the jump is
- * mandatory. Linkers write no unwind table for it. */
-static bool arm_is_plt(vp_user_read read_code, void *context, uint64_t ip)
+/* Whether the instruction at the address has these bits. */
+static bool is_instruction(vp_user_read read_code, void *context, uint64_t ip, uint32_t mask,
+			   uint32_t value)
 {
-	static const struct {
-		uint32_t mask, value;
-	} entry[] = {
-	    {~0U, 0xd503245f},        {0x9f00001f, 0x90000010}, {0xffc003ff, 0xf9400211},
-	    {0xffc003ff, 0x91000210}, {~0U, 0xd61f0220},
-	};
-	enum { ENTRIES = sizeof(entry) / sizeof(*entry) };
 	uint32_t instruction;
 
-	for (unsigned i = 0; i < ENTRIES; i++) {
-		if (!read_code(context, ip, &instruction, sizeof(instruction)))
-			return false;
-		if ((instruction & entry[i].mask) != entry[i].value)
-			continue;
-		if (i + 1 == ENTRIES)
-			return true;
-		ip += sizeof(instruction);
-	}
-	return false;
+	return read_code(context, ip, &instruction, sizeof(instruction)) &&
+	       (instruction & mask) == value;
+}
+
+/* `adrp x16, …; ldr x17, [x16, …]; add x16, x16, …; br x17`, maybe after `bti c`; short entries
+ * have no addition. Linkers write no unwind table for it. A jump alone is not enough: V8's
+ * interpreter ends each bytecode with one. */
+static bool arm_is_plt(vp_user_read read_code, void *context, uint64_t ip)
+{
+	enum { BTI = 0xd503245f, ADRP = 0x90000010, SIZE = sizeof(uint32_t) };
+	enum { LOAD = 0xf9400211, ADD = 0x91000210, JUMP = 0xd61f0220, OFFSETS = 0xffc003ff };
+	uint64_t at = ip;
+
+	at += is_instruction(read_code, context, at, ~0U, BTI) ? SIZE : 0;
+	at += is_instruction(read_code, context, at, 0x9f00001f, ADRP) ? SIZE : 0;
+	at += is_instruction(read_code, context, at, OFFSETS, LOAD) ? SIZE : 0;
+	at += is_instruction(read_code, context, at, OFFSETS, ADD) ? SIZE : 0;
+	return is_instruction(read_code, context, at, ~0U, JUMP) &&
+	       (is_instruction(read_code, context, at - SIZE, OFFSETS, LOAD) ||
+		is_instruction(read_code, context, at - SIZE, OFFSETS, ADD));
 }
 
 struct vp_user_arch vp_user_arch_arm(unsigned va_bits)

@@ -128,13 +128,15 @@ def late_module(run, claims):
     modules(run, claims)
 
 
-# Processes that end, one after the other, after the kernel was found: two programs, then 40 that live for 20 ms each.
+# Processes that end, one after the other, after the kernel was found: two programs, then 40 that live for 20 ms each. They are recorded in
+# the host's memory: a write to a file of the machine can take longer than they live, and the recorder waits for it.
 STORM = 40
 LIVES = HOST + """ kernel={host}
 guest g1 vcpus=1 memory=256 truth=no {guest}
-command nice -n -15 vperf record -e cpu-clock --no-agent -o /out/lives --vm g1 -- sh -c 'lab-guest run g1 jit --seconds 3; \
+command nice -n -15 vperf record -e cpu-clock --no-agent -o /run/lives --vm g1 -- sh -c 'lab-guest run g1 jit --seconds 3; \
 lab-guest run g1 shares fast=80 slow=20 --seconds 2; lab-guest run g1 calls --seconds 2; \
 lab-guest run g1 forkstorm --rate 20 --work-us 20000 --count {count}; lab-guest run g1 sleep 1'
+command cp -r /run/lives /out
 """.replace("\\\n", "")
 OWNERS = {"share_a": "shares", "share_b": "shares", "level_6": "calls", "storm_work": "storm_child"}
 

@@ -165,10 +165,15 @@ def run_on_arm(directory):
     return run_node(directory, "bookworm", "-e cpu-clock ", ARM64)
 
 
+def run_trixie_on_arm(directory):
+    return run_node(directory, "trixie", "-e cpu-clock ", ARM64)
+
+
 run_bookworm.is_virtual = True
 run_on_arm.is_virtual = True
 run_trixie.is_virtual = True
+run_trixie_on_arm.is_virtual = True
 TESTS = []
 QUICK = ()
 FULL = [("names: node 18 without options", run_bookworm, check), ("names: node 20 without options", run_trixie, check),
-        ("64-bit Arm, node 18", run_on_arm, check)]
+        ("64-bit Arm, node 18", run_on_arm, check), ("64-bit Arm, node 20", run_trixie_on_arm, check)]

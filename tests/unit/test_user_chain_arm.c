@@ -224,7 +224,16 @@ static void test_plt(void **state)
 		unwind(&made, ip, STACK, 0, SIGNED(FRAMED + 8));
 		EXPECT(VP_CHAIN_WHOLE, ip, FRAMED + 8, FRAMED + 0x20, OUTER + 0x10);
 	}
-	made.plt[4] = 0xd61f0200; /* br x16 */
+	/* Without the addition. */
+	made.plt[3] = made.plt[4];
+	unwind(&made, PLT + 12, STACK, 0, SIGNED(FRAMED + 8));
+	EXPECT(VP_CHAIN_WHOLE, PLT + 12, FRAMED + 8, FRAMED + 0x20, OUTER + 0x10);
+	/* A jump of other code. */
+	made.plt[2] = 0xaa0203f1; /* mov x17, x2 */
+	unwind(&made, PLT + 12, STACK, 0, FRAMED + 8);
+	EXPECT(VP_CHAIN_NO_TABLE, PLT + 12);
+	made.plt[2] = 0xf947fa11;
+	made.plt[3] = 0xd61f0200; /* br x16 */
 	unwind(&made, PLT, STACK, 0, FRAMED + 8);
 	EXPECT(VP_CHAIN_NO_TABLE, PLT);
 }
