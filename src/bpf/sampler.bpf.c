@@ -11,17 +11,23 @@
 #include "bpf/sampler_by_perf.bpf.h"
 #include "bpf/sampler_into_ring.bpf.h"
 
+/* One program per output path: together they would exceed the BPF stack limit, and Linux before
+ * v5.12 (5ffa25502b5a "bpf: Add instructions for atomic_[cmp]xchg") rejects programs with the
+ * exchange of store_after(), even if it is not reached. */
 SEC("perf_event")
 int take_sample(struct bpf_perf_event_data *context)
 {
-	if (seen_by != VP_SEEN_BY_PERF)
-		sample_into_ring(context, false);
-	else
-		sample_by_perf(context, false);
+	sample_into_ring(context, false);
 	return 0;
 }
 
-/* One program per output path: together they would exceed the BPF stack limit. */
+SEC("perf_event")
+int take_sample_by_perf(struct bpf_perf_event_data *context)
+{
+	sample_by_perf(context, false);
+	return 0;
+}
+
 SEC("perf_event")
 int chains_into_ring(struct bpf_perf_event_data *context)
 {
@@ -43,14 +49,9 @@ int note_rename(void *context)
 	return 0;
 }
 
-static __always_inline void note_switch(void *context, struct task_struct *task,
-					struct task_struct *other, void *notifier, __u32 id,
-					__u32 flags)
+static __always_inline __u32 flags_of_switch(bool preempted, struct task_struct *prev)
 {
-	if (seen_by != VP_SEEN_BY_PERF)
-		switch_into_ring(task, other, notifier, id, flags);
-	else
-		switch_by_perf(context, task, other, notifier, id, flags);
+	return !preempted && task_is_blocked(prev) ? VP_BLOCKED : 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -59,10 +60,23 @@ int BPF_PROG(note_vcpu_switch, bool preempted, struct task_struct *prev, struct 
 	void *out = kvm_notifier_of_known_task(prev), *in = kvm_notifier_of_known_task(next);
 
 	if (out)
-		note_switch(ctx, prev, next, out, VP_ID_vcpu_out,
-			    !preempted && task_is_blocked(prev) ? VP_BLOCKED : 0);
+		switch_into_ring(prev, next, out, VP_ID_vcpu_out, flags_of_switch(preempted, prev));
 	if (in)
-		note_switch(ctx, next, prev, in, VP_ID_vcpu_in, 0);
+		switch_into_ring(next, prev, in, VP_ID_vcpu_in, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(note_vcpu_switch_by_perf, bool preempted, struct task_struct *prev,
+	     struct task_struct *next)
+{
+	void *out = kvm_notifier_of_known_task(prev), *in = kvm_notifier_of_known_task(next);
+
+	if (out)
+		switch_by_perf(ctx, prev, next, out, VP_ID_vcpu_out,
+			       flags_of_switch(preempted, prev));
+	if (in)
+		switch_by_perf(ctx, next, prev, in, VP_ID_vcpu_in, 0);
 	return 0;
 }
 

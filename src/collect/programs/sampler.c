@@ -225,21 +225,35 @@ static struct vp_error *open_buffer(struct vp_sampler *sampler)
 
 static struct bpf_program *sampling_program(const struct vp_sampler *sampler)
 {
-	if (!sampler->with_chains)
-		return sampler->programs->progs.take_sample;
-	return sampler->seen_by != VP_SEEN_BY_PERF ? sampler->programs->progs.chains_into_ring
-						   : sampler->programs->progs.chains_by_perf;
+	struct sampler_bpf *programs = sampler->programs;
+
+	if (sampler->seen_by == VP_SEEN_BY_PERF)
+		return sampler->with_chains ? programs->progs.chains_by_perf
+					    : programs->progs.take_sample_by_perf;
+	return sampler->with_chains ? programs->progs.chains_into_ring
+				    : programs->progs.take_sample;
 }
 
-/* Loads only the sampling program that is used. */
-static void choose_program(const struct vp_sampler *sampler)
+static struct bpf_program *switch_program(const struct vp_sampler *sampler)
+{
+	return sampler->seen_by == VP_SEEN_BY_PERF
+		   ? sampler->programs->progs.note_vcpu_switch_by_perf
+		   : sampler->programs->progs.note_vcpu_switch;
+}
+
+/* Loads only the programs that are used. */
+static void choose_programs(const struct vp_sampler *sampler)
 {
 	struct bpf_program *all[] = {sampler->programs->progs.take_sample,
+				     sampler->programs->progs.take_sample_by_perf,
 				     sampler->programs->progs.chains_into_ring,
-				     sampler->programs->progs.chains_by_perf};
+				     sampler->programs->progs.chains_by_perf,
+				     sampler->programs->progs.note_vcpu_switch,
+				     sampler->programs->progs.note_vcpu_switch_by_perf};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(all); i++)
-		bpf_program__set_autoload(all[i], all[i] == sampling_program(sampler));
+		bpf_program__set_autoload(all[i], all[i] == sampling_program(sampler) ||
+						      all[i] == switch_program(sampler));
 }
 
 /* Not by a libbpf link, which would enable the event at once. */
@@ -253,7 +267,7 @@ static struct vp_error *attach_to(const struct vp_sampler *sampler, int event)
 
 static struct vp_error *sampler_attach(struct vp_sampler *sampler)
 {
-	sampler->switch_link = bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
+	sampler->switch_link = bpf_program__attach(switch_program(sampler));
 	if (!sampler->switch_link)
 		return vp_error_errno(errno, "cannot attach to tracepoint sched_switch");
 	sampler->rename_link = bpf_program__attach(sampler->programs->progs.note_rename);
@@ -342,7 +356,7 @@ static struct vp_error *open_programs(void *context, const struct bpf_object_ope
 	sampler->programs->rodata->weighting = sampler->trigger->weighting;
 	sampler->programs->rodata->usual_events = sampler->trigger->events;
 	sampler->programs->rodata->usual_ns = sampler->trigger->period_ns;
-	choose_program(sampler);
+	choose_programs(sampler);
 	return plan_rings(sampler, sampler->buffer_pages);
 }
 
