@@ -301,6 +301,8 @@ static void states_take_runstate(struct vp_xen_states *states, const struct vp_x
 	if (record->before == VP_XEN_RUNNING)
 		leave_pcpu(states, pcpu, slot + 1, traced->time);
 	states_adopt(states, slot, vcpu, record);
+	if (record->after != VP_XEN_RUNNING) /* paused while it waits: another wakeup follows */
+		vp_account_count_wake(vcpu, traced->time);
 	vcpu->wakeups += record->before != VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	vcpu->preemptions += record->before == VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
 	if (record->before != VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE)

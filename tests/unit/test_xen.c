@@ -225,6 +225,29 @@ static void test_thieves(void **state)
 	assert_int_equal(vcpu_of(scene, 2)->end, 0);
 }
 
+/* A vCPU that is paused while it waits, as for a sample of its context, is woken twice: all of its
+ * time in waking is in a bucket. */
+static void test_paused_wait(void **state)
+{
+	struct scene *scene = *state;
+	const struct vp_account_vcpu *vcpu;
+	uint64_t ns = 0;
+
+	change(scene, 1000, 0, 1, BLOCKED, RUNNABLE);
+	change(scene, 21000, 0, 1, RUNNABLE, OFFLINE);
+	change(scene, 21500, 0, 1, OFFLINE, RUNNABLE);
+	change(scene, 22000, 0, 1, RUNNABLE, RUNNING);
+	vcpu = vcpu_of(scene, 1);
+	assert_int_equal(vcpu->states[VP_STATE_WAKING], 20500);
+	assert_int_equal(vcpu->states[VP_STATE_WAITING], 500);
+	assert_int_equal(vcpu->wakeups, 2);
+	assert_int_equal(vcpu->wakes[0], 1);
+	assert_int_equal(vcpu->wakes[1], 1);
+	for (size_t i = 0; i < VP_WAKE_BUCKETS; i++)
+		ns += vcpu->wake_ns[i];
+	assert_int_equal(ns, 20500);
+}
+
 static void test_long_wait(void **state)
 {
 	struct scene *scene = *state;
@@ -676,6 +699,7 @@ int main(void)
 	    cmocka_unit_test(test_work),
 	    cmocka_unit_test(test_events),
 	    cmocka_unit_test_setup_teardown(test_thieves, begin, end),
+	    cmocka_unit_test_setup_teardown(test_paused_wait, begin, end),
 	    cmocka_unit_test_setup_teardown(test_long_wait, begin, end),
 	    cmocka_unit_test_setup_teardown(test_wait_within_slice, begin, end),
 	    cmocka_unit_test_setup_teardown(test_spans, begin, end),
