@@ -417,11 +417,13 @@ static void line_memo_set(struct line_memo *memo, const struct vp_script_lines *
 	memcpy(memo->fields, fields, sizeof(memo->fields));
 	memo->head_size = (size_t)(made->time - made->head);
 	memo->tail_size = (size_t)(made->end - made->tail);
-	if (memo->head_size > MEMO_HEAD || memo->tail_size > MEMO_TAIL)
+	if (memo->head_size > MEMO_HEAD || memo->tail_size > MEMO_TAIL) {
 		memo->valid = 0;
-	else /* both have blocks of room in the buffer */
-		memcpy(memo->head, made->head, MEMO_HEAD),
-		    memcpy(memo->tail, made->tail, MEMO_TAIL);
+		return;
+	}
+	/* Both have blocks of room in the buffer. */
+	memcpy(memo->head, made->head, MEMO_HEAD);
+	memcpy(memo->tail, made->tail, MEMO_TAIL);
 }
 
 static inline char *line_memo_put(struct vp_script_lines *lines, const struct line_memo *memo,

@@ -12,6 +12,15 @@ static void chain_begin(struct vp_chain *chain, uint32_t tid)
 	chain->n_stack = 0;
 }
 
+/* A part of the stack that was read while the program ran on may have no return address where the
+ * unwind table expects one. */
+static uint32_t end_of(const struct vp_chain_frames *record)
+{
+	return record->end == VP_CHAIN_BAD_TABLE && record->flags & VP_CHAIN_READ_LATER
+		   ? VP_CHAIN_CHANGED
+		   : record->end;
+}
+
 static void take_frames(struct vp_chain *chain, const struct vp_chain_frames *record)
 {
 	struct vp_chain_walk *walk = record->mode == VP_MODE_KERNEL         ? &chain->host_kernel
@@ -27,7 +36,7 @@ static void take_frames(struct vp_chain *chain, const struct vp_chain_frames *re
 		if (walk->count < VP_CHAIN_FRAMES)
 			walk->ips[walk->count++] = record->ips[i];
 	if (walk)
-		walk->end = record->end;
+		walk->end = end_of(record);
 }
 
 void vp_chain_take(struct vp_chain *chain, const struct vp_record_header *header)

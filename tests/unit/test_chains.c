@@ -327,6 +327,19 @@ static void test_chain_records(void **state)
 	assert_true(vp_chain_use(&chain, 5, true));
 	assert_true(vp_chain_use(&chain, 5, false));
 	assert_false(vp_chain_use(&chain, 5, false));
+	/* No return address: in the copy the table is wrong, in what was read later the stack. */
+	for (uint32_t later = 0; later < 2; later++)
+		for (uint32_t other = 0; other < 2; other++) {
+			chain.used = true;
+			frames.end = other ? VP_CHAIN_NO_TABLE : VP_CHAIN_BAD_TABLE;
+			frames.flags = VP_CHAIN_BY_TABLES | (later ? VP_CHAIN_READ_LATER : 0);
+			vp_chain_take(&chain, (void *)&frames);
+			assert_int_equal(chain.host_user.end, other   ? VP_CHAIN_NO_TABLE
+							      : later ? VP_CHAIN_CHANGED
+								      : VP_CHAIN_BAD_TABLE);
+		}
+	frames.end = VP_CHAIN_WHOLE;
+	frames.flags = 0;
 	/* More than there may be, and counts that lie. */
 	frames.count = 60000;
 	for (unsigned i = 0; i < 100; i++) {
@@ -635,6 +648,7 @@ static void test_walk_names(void **state)
 					   "unreadable page",
 					   "no unwind table",
 					   "invalid unwind table",
+					   "stack changed before it was read",
 					   "stack copy too short",
 					   "unknown register",
 					   "unknown stack pointer",
