@@ -200,6 +200,15 @@ static void line_make(struct line *line, const struct vp_script_class *class)
 	line->title_size = class->name_size + 2;
 }
 
+static void line_set_second(struct vp_script_lines *lines, uint64_t second)
+{
+	char *end = vp_put_padded(lines->seconds.text, second, 5, ' ');
+
+	*end = '.';
+	lines->seconds.size = (size_t)(end + 1 - lines->seconds.text);
+	lines->second = second * SECOND;
+}
+
 struct vp_script_lines *vp_script_lines_new(struct vp_script *script)
 {
 	const struct vp_script_classes *classes = vp_script_host_classes(script);
@@ -207,7 +216,7 @@ struct vp_script_lines *vp_script_lines_new(struct vp_script *script)
 
 	lines->script = script;
 	lines->layout.shown = VP_SHOW_ALL;
-	lines->second = UINT64_MAX;
+	line_set_second(lines, 0);
 	for (unsigned i = 0; i < VP_ARRAY_SIZE(lines->digits); i++)
 		snprintf(lines->digits[i], sizeof(lines->digits[i]), "%03u", i);
 	vp_vec_each (&classes->all, class)
@@ -309,12 +318,8 @@ static inline char *line_put_pcpu(struct vp_script_lines *lines, uint32_t pcpu, 
 
 static inline char *line_put_time(struct vp_script_lines *lines, uint64_t time, char *at)
 {
-	if (time - lines->second >= SECOND) {
-		char *end = vp_put_padded(lines->seconds.text, time / SECOND, 5, ' ');
-		*end = '.';
-		lines->seconds.size = (size_t)(end + 1 - lines->seconds.text);
-		lines->second = time / SECOND * SECOND;
-	}
+	if (time - lines->second >= SECOND)
+		line_set_second(lines, time / SECOND);
 	uint32_t ns = (uint32_t)(time - lines->second);
 	at = label_put(at, &lines->seconds);
 	memcpy(at, lines->digits[ns / 1000000], 4);

@@ -319,7 +319,7 @@ def weights(run, claims):
     states = {row["state"]: row["percent"] for row in capped["states"] if row["vm"] == "heavy"}
     claims.near("under a cap of 20 %: % in guest and hypervisor", states.get("guest", 0) + states.get("kernel", 0), 20, 2)
     claims.check(states.get("throttled", 0) > 50, f"heavy is throttled: {states}")
-    for recording, finding, words in (("rec", "steal-vm", "xl vcpu-pin"), ("capped", "quota", "xl sched-credit2")):
+    for recording, finding, words in (("rec", "overcommit", "xl vcpu-pin"), ("capped", "quota", "xl sched-credit2")):
         advice = {found["id"]: found["advice"] for found in read("diagnose", run, recording=recording)["findings"] if found["vm"] == "heavy"}
         claims.check(words in advice.get(finding, ""), f"heavy's finding in '{recording}', and what to try: {advice}")
 

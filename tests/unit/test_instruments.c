@@ -219,6 +219,7 @@ static void session_end(struct vp_session *session, struct vp_instrument *instru
 	vp_trace_writer_free(session->trace);
 	vp_event_classes_deinit(&session->event_classes);
 	vp_vms_deinit(&session->vms);
+	vp_sample_counts_deinit(&session->samples);
 	vp_notices_deinit(&session->notices);
 	vp_buffer_deinit(&called);
 }

@@ -205,6 +205,39 @@ static void test_lines(void **state)
 	expect_same_lines(&options);
 }
 
+/* Prepared lines of the first second after the host's start. */
+static void test_first_second(void **state)
+{
+	struct vp_trace_kvm_entry entry = {.time = 1,
+					   .id = VP_TRACE_ID_kvm_entry,
+					   .size = VP_TRACE_SIZE_kvm_entry,
+					   .tid = 1001,
+					   .vm = 1000};
+	struct vp_trace_softirq_entry softirq = {.time = 1,
+						 .id = VP_TRACE_ID_softirq_entry,
+						 .size = VP_TRACE_SIZE_softirq_entry,
+						 .tid = 77,
+						 .vec = 1};
+	struct made made;
+
+	begin(&made, 1);
+	append(&made, 0, &softirq);
+	softirq.time = 999999999;
+	append(&made, 0, &softirq);
+	entry.time = softirq.time = 1000000000;
+	append(&made, 0, &softirq);
+	append(&made, 0, &entry);
+	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
+	made.about.start = 0;
+	made_end(&made, 2000000000);
+	char *lines = print_lines(&everything, 1000);
+	assert_non_null(strstr(lines, "[000]     0.000000001: irq:softirq_entry"));
+	assert_non_null(strstr(lines, "[000]     0.999999999: irq:softirq_entry"));
+	assert_non_null(strstr(lines, "[000]     1.000000000: irq:softirq_entry"));
+	free(lines);
+	expect_same_lines(&everything);
+}
+
 /* Events of several pCPUs are in the order of time and, at equal times, of pCPUs. */
 static void test_order(void **state)
 {
@@ -530,6 +563,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_first_second),
 	    cmocka_unit_test(test_lines),
 	    cmocka_unit_test(test_lines_fit),
 	    cmocka_unit_test(test_order),

@@ -35,7 +35,11 @@ static const struct vp_rule rules[] = {
      .evidence = "steal",
      .advice = "run fewer VMs or vCPUs here, or let them use more pCPUs; cpu.weight only shifts "
 	       "the loss to another VM",
-     .source = RHEL_OVERCOMMIT "; Linux: Documentation/admin-guide/cgroup-v2.rst (Weights)"},
+     .source = RHEL_OVERCOMMIT "; Linux: Documentation/admin-guide/cgroup-v2.rst (Weights)",
+     .of_domains = {.advice = "run fewer domains or vCPUs here, or let them use more pCPUs (xl "
+			      "vcpu-pin, xl cpupool-cpu-add); weights (xl sched-credit2 -w) only "
+			      "shift the loss to another domain",
+		    .source = "Xen: man xl (vcpu-pin, cpupool-cpu-add, sched-credit2)"}},
     {.id = "steal-self",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_SAME_VM,
