@@ -138,7 +138,6 @@ const char *vp_python_symbol_name(enum vp_python_symbol symbol)
 /* Reads one of CPython's own offsets; false: invalid. */
 static bool take_offset(uint64_t offset, uint32_t largest, uint32_t align, uint32_t *ret)
 {
-
 	*ret = (uint32_t)offset;
 	return offset < largest && offset % align == 0;
 }

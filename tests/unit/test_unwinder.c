@@ -192,6 +192,19 @@ static void test_chain(void **state)
 	close_guest(&opened);
 }
 
+/* Opens the guest, whose outer frame is beyond the copy, and unwinds. */
+static void unwind_short_copy(struct vp_guest_unwinder *unwinder, struct opened *ret)
+{
+	struct vp_stack_job job;
+
+	build_guest(true);
+	put64(guest.low + 0x108, START + OUTER + 0x80);
+	open_kernel(ret);
+	job = job_at(SECOND, 8);
+	vp_guest_unwinder_run(unwinder, &ret->kernel, NULL, &job);
+	expect_chain(&job, VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER);
+}
+
 /* What is beyond the copy is read from memory, if it is there. */
 static void test_short_copy(void **state)
 {
@@ -200,12 +213,7 @@ static void test_short_copy(void **state)
 	struct opened opened;
 
 	(void)state;
-	build_guest(true);
-	put64(guest.low + 0x108, START + OUTER + 0x80);
-	open_kernel(&opened);
-	job = job_at(SECOND, 8);
-	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
-	expect_chain(&job, VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER);
+	unwind_short_copy(unwinder, &opened);
 	job = job_at(SECOND, 8);
 	job.stack.from += 0x10000000; /* no memory */
 	job.stack.registers[7] += 0x10000000;
@@ -228,12 +236,7 @@ static void test_ended_process(void **state)
 	struct opened opened;
 
 	(void)state;
-	build_guest(true);
-	put64(guest.low + 0x108, START + OUTER + 0x80);
-	open_kernel(&opened);
-	job = job_at(SECOND, 8);
-	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
-	expect_chain(&job, VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER);
+	unwind_short_copy(unwinder, &opened);
 	close_guest(&opened);
 	put64(guest.low + stack_entry, 0);
 	open_kernel(&opened);
