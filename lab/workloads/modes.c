@@ -5,7 +5,8 @@
  * random order, USER are computation and KERNEL are system calls, read(2) of /dev/zero. Each piece
  * is the same work every time, so that the shortest one is a piece that nothing interrupted. With
  * --timer, a signal interrupts it every US microseconds. Prints the time of the pieces without
- * interrupts, and the time of the whole run.
+ * interrupts, the time of the whole run, the number of signals, and by how much a signal made the
+ * shortest piece of computation longer that had exactly one.
  */
 #include "common.h"
 
@@ -20,39 +21,48 @@ enum { LOOPS = 5000, BYTES = 65536 };
 /* Pieces of one kind: how many there were, and the shortest. */
 struct pieces {
 	uint64_t count, least;
+	uint64_t least_with_signal; /* of those with exactly one; UINT64_MAX: there was none */
 };
 
-static void add(struct pieces *pieces, uint64_t ns)
+static volatile uint64_t signals;
+
+/* `came`: the signals from after `began` was read until now. */
+static void add(struct pieces *pieces, uint64_t began, uint64_t came)
 {
+	uint64_t ns = work_now() - began;
+
 	if (!pieces->count++ || ns < pieces->least)
 		pieces->least = ns;
+	if (came == 1 && ns < pieces->least_with_signal)
+		pieces->least_with_signal = ns;
 }
 
 __attribute__((noipa)) static void modes_user(struct pieces *pieces)
 {
-	uint64_t began = work_now();
+	uint64_t began = work_now(), signals_before = signals;
 
 	for (volatile int i = 0; i < LOOPS; i++)
 		;
-	add(pieces, work_now() - began);
+	add(pieces, began, signals - signals_before);
 }
 
 __attribute__((noipa)) static void modes_kernel(struct pieces *pieces, int zero)
 {
 	static char bytes[BYTES];
-	uint64_t began = work_now();
+	uint64_t began = work_now(), signals_before = signals;
 
 	for (long n, left = BYTES; left; left -= n) { /* a signal ends a call early */
 		n = work_read(zero, bytes, (size_t)left);
 		if (n <= 0)
 			work_usage("/dev/zero cannot be read");
 	}
-	add(pieces, work_now() - began);
+	add(pieces, began, signals - signals_before);
 }
 
-static void ignore(int signal)
+static void count_signal(int signal)
 {
 	(void)signal;
+	signals++;
 }
 
 static void start_timer(double us)
@@ -63,7 +73,7 @@ static void start_timer(double us)
 				   {ns / 1000000000, ns % 1000000000}};
 	timer_t timer;
 
-	signal(SIGALRM, ignore); /* a timer of a signal that is ignored may not be set at all */
+	signal(SIGALRM, count_signal);
 	if (us > 0 && (timer_create(CLOCK_MONOTONIC, &event, &timer) ||
 		       timer_settime(timer, 0, &every, NULL)))
 		work_usage("a timer cannot be set");
@@ -71,7 +81,7 @@ static void start_timer(double us)
 
 int main(int argc, char **argv)
 {
-	struct pieces user = {0}, kernel = {0};
+	struct pieces user = {.least_with_signal = UINT64_MAX}, kernel = user;
 	double timer_us = 0;
 	uint64_t began, in_user, in_kernel, random = 1;
 	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -99,10 +109,13 @@ int main(int argc, char **argv)
 		else
 			modes_kernel(&kernel, zero);
 	}
-	printf("modes: user_ns=%llu kernel_ns=%llu all_ns=%llu\n",
+	printf("modes: user_ns=%llu kernel_ns=%llu all_ns=%llu signals=%llu signal_ns=%llu\n",
 	       (unsigned long long)(user.count * user.least),
 	       (unsigned long long)(kernel.count * kernel.least),
-	       (unsigned long long)(work_now() - began));
+	       (unsigned long long)(work_now() - began), (unsigned long long)signals,
+	       user.least_with_signal == UINT64_MAX
+		   ? 0ULL
+		   : (unsigned long long)(user.least_with_signal - user.least));
 	work_summary();
 	return 0;
 }

@@ -255,7 +255,8 @@ def intervals(run, claims):
     rows = rows_of(stat(run, "exits"), "g1")
     classes = [event for event in rows[0]["events"] if event.startswith("exits:")]
     sums = [sum(row["events"][event]["counted"] for event in classes) for row in rows if not row["partial"]]
-    claims.check(sums and all(found == 1000 for found in sums), f"intervals of 1000 exits have {sums}")
+    claims.check(len(classes) == 11 and sums and all(found == 1000 for found in sums),
+                 f"intervals of 1000 exits have {sums} exits of {len(classes)} classes")
     rows = [row for row in stat(run, "known")["intervals"] if not row["subject"].startswith("g1/")]
     for event, count in (("exits:cpuid", 2000), ("exits:io", 1000), ("exits:mmio", 500), ("exits:halt", 300)):
         claims.check(total(rows, event) == count, f"{event}: {total(rows, event)}, {count} were done")

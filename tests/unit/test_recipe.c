@@ -278,6 +278,21 @@ static void test_names(void **state)
 	assert_true(names > VP_COUNTS + VP_GUEST_COUNT);
 }
 
+/* Exits of a class that is left out would be missing from the sum of all classes. */
+static void expect_all_classes(const struct vp_recipe *recipe, const char *path)
+{
+	for (uint32_t which = 0; which < VP_EXIT_CLASS_COUNT; which++) {
+		size_t found = 0;
+		for (size_t i = 0; i < recipe->events.count; i++) {
+			const struct vp_event *event = &recipe->events.at[i].event;
+			found += event->source == VP_FROM_COUNT &&
+				 event->index == VP_COUNT_BY_CLASS + which;
+		}
+		if (found != 1)
+			fail_msg("%s counts exits of class %u %zu times", path, which, found);
+	}
+}
+
 static void test_shipped(void **state)
 {
 	static const char *const names[] = {"cpi", "exits", "software"};
@@ -286,6 +301,7 @@ static void test_shipped(void **state)
 		VP_AUTO_FREE char *path = vp_format(RECIPES "/%s.recipe", names[i]);
 		struct vp_recipe recipe;
 		expect_no_error(vp_recipe_read(path, &recipe));
+		expect_all_classes(&recipe, path);
 		vp_recipe_deinit(&recipe);
 	}
 	struct vp_recipe recipe;
