@@ -27,6 +27,7 @@ RECORDINGS = {"names": "", "chains": "-g "}
 LONGEST_PREPARE_S = 120
 NOTHING = "nothing"  # a recording in which the guest does nothing: what vperf costs without samples
 RESULT = "result.json"
+WHOLE, GUESSED = "whole", "whole with guessed callers"  # ends of stacks in reports
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Figures:
     rows: float
     chains: int
     whole: float
+    guessed: float
     ends: dict[str, int]
     cost_us: float | None
 
@@ -231,7 +233,8 @@ def _figures(out: Path, suite: str, program: Program, costs: dict[str, float], t
     every = sum(1 for line in script.splitlines() if line and not line.startswith("\t"))
     figures = Figures(program.name, suite, total, _percent(sum(unnamed.values()), total), _percent(sum(nameless.values()), total), share,
                       _percent(judged_samples, total), round(len(counts) / max(len(counts) - len(unnamed) + bool(unnamed), 1), 2), walked,
-                      _percent(walks.get("whole", 0), walked), {why: count for why, count in walks.items() if why != "whole"}, round(1e6 * cost / max(every, 1), 1))
+                      _percent(walks.get(WHOLE, 0), walked), _percent(walks.get(GUESSED, 0), walked),
+                      {why: count for why, count in walks.items() if why not in (WHOLE, GUESSED)}, round(1e6 * cost / max(every, 1), 1))
     most = sorted(counts.items(), key=lambda item: -item[1])
     return figures, {"rows": most[:15], "unnamed": sorted(unnamed.items(), key=lambda item: -item[1])[:8], "wrong": wrong[:8],
                      "notes": reports[0]["notes"],
@@ -251,9 +254,9 @@ def _read(name: str, out: Path) -> list[tuple[Figures, dict]]:
 
 def table(figures: list[Figures]) -> list[str]:
     """The figures, a line for each program."""
-    head = ("program", "suite", "samples", "no function", "no name", "right", "judged", "rows", "chains", "whole", "µs")
+    head = ("program", "suite", "samples", "no function", "no name", "right", "judged", "rows", "chains", "whole", "guessed", "µs")
     rows = [(f.program, f.suite, str(f.samples), f"{f.without_function:.2f}", f"{f.without_name:.1f}", "-" if f.right is None else f"{f.right:.1f}", f"{f.judged:.1f}",
-             f"{f.rows:.2f}", str(f.chains), f"{f.whole:.2f}", f"{f.cost_us:.0f}") for f in figures]
+             f"{f.rows:.2f}", str(f.chains), f"{f.whole:.2f}", f"{f.guessed:.2f}", f"{f.cost_us:.0f}") for f in figures]
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     return ["  ".join(cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in (head, *rows)]
 

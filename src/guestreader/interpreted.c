@@ -45,15 +45,17 @@ static uint32_t count_groups(const struct vp_interpreted *frames)
 static bool is_loop(uint64_t ip, uint32_t number, uint64_t low, uint64_t high)
 {
 	/* All addresses except the first are return addresses. */
-	ip -= number != 0;
+	ip = (ip & ~VP_CHAIN_GUESSED_IP) - (number != 0);
 	return ip >= low && ip < high;
 }
 
+/* Adds the group in place of the loop's frame `ip`. */
 static void add_group(struct merged *merged, const struct vp_interpreted *frames, uint32_t at,
-		      uint32_t size)
+		      uint32_t size, uint64_t ip)
 {
 	for (uint32_t i = 0; i < size; i++)
-		merged_add(merged, (frames->frames[at + i] & ~7ULL) + (merged->count != 0));
+		merged_add(merged, ((frames->frames[at + i] & ~7ULL) + (merged->count != 0)) |
+				       (i ? 0 : ip & VP_CHAIN_GUESSED_IP));
 }
 
 void vp_interpreted_merge(struct vp_stack_job *job, uint64_t low, uint64_t high)
@@ -82,7 +84,7 @@ void vp_interpreted_merge(struct vp_stack_job *job, uint64_t low, uint64_t high)
 			without--;
 			merged_add(&merged, job->ips[i]);
 		} else {
-			add_group(&merged, &frames, at, size);
+			add_group(&merged, &frames, at, size, job->ips[i]);
 			at += size;
 		}
 	}

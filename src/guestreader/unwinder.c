@@ -35,10 +35,11 @@ enum {
 	 * work. */
 	WORK_PER_SECOND = 32 << 20,
 	WORK_OF_ROW = 64,
+	WORK_OF_GUESS = 6,   /* looking up an address in the mappings */
 	WORK_OF_READ = 400,  /* of guest memory, through page tables */
 	WORK_OF_PAGE = 1000, /* the same, a whole page */
 	PAGES = 8,           /* cached for a stack */
-	KEPT_PAGES = 64,     /* of stacks, for processes that have ended */
+	KEPT_PAGES = 128,    /* for processes that have ended */
 	WORK_OF_MAPPING = 1000,
 	WORK_OF_FILE = 1 << 13,
 };
@@ -75,7 +76,8 @@ struct unwinder_page {
 	char bytes[VP_GUEST_PAGE];
 };
 
-/* A page of a stack outside the copies, as it was read for an earlier sample of the process. */
+/* A page of a stack outside the copies, or of code, as it was read for an earlier sample of the
+ * process. */
 struct kept_page {
 	uint64_t task, root, address; /* address 0: none */
 	char bytes[VP_GUEST_PAGE];
@@ -421,7 +423,7 @@ static struct unwinder_page *cached_page(struct vp_guest_unwinder *unwinder, uin
 	return NULL;
 }
 
-/* The page of the process's stack that was kept, or with `place` where it is kept from now on. */
+/* The page of the process that was kept, or with `place` where it is kept from now on. */
 static struct kept_page *kept_page(struct unwinding *unwinding, uint64_t address, bool place)
 {
 	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
@@ -446,9 +448,8 @@ static struct kept_page *kept_page(struct unwinding *unwinding, uint64_t address
  * were at an earlier sample. */
 static bool read_whole_page(struct unwinding *unwinding, uint64_t start, char *bytes)
 {
-	bool is_stack = !mapping_among(unwinding->process, start);
 	bool found = read_view(unwinding, start, bytes, VP_GUEST_PAGE);
-	struct kept_page *kept = is_stack ? kept_page(unwinding, start, found) : NULL;
+	struct kept_page *kept = kept_page(unwinding, start, found);
 
 	if (!kept)
 		return found;
@@ -515,6 +516,17 @@ static bool unwinder_is_code(void *context, uint64_t address)
 	return unwinder_mapping_of(context, address);
 }
 
+/* A word of the stack is rarely one: mappings are not read again. */
+static bool unwinder_has_table(void *context, uint64_t address)
+{
+	struct unwinding *unwinding = context;
+	const struct unwinder_mapping *mapping = spend(unwinding->unwinder, WORK_OF_GUESS)
+						     ? mapping_among(unwinding->process, address)
+						     : NULL;
+
+	return mapping && mapping->table != VP_NO_UNWIND_TABLE;
+}
+
 /* Tries missing pages of the table again: the guest may have loaded them meanwhile. True: tried. */
 static bool read_missing(struct unwinding *unwinding, const struct unwinder_mapping *mapping)
 {
@@ -559,6 +571,19 @@ static enum vp_user_step unwinder_step(void *context, struct vp_user_registers *
 	return runtimes ? runtimes->step(runtimes->context, now, exact) : VP_USER_STEP_NONE;
 }
 
+/* Makes the chain whole by a guess, if possible. */
+static void guess_chain(struct unwinding *unwinding, const struct vp_user_program *program,
+			const struct vp_user_registers *registers, struct vp_user_chain *chain)
+{
+	bool read_later = unwinding->read_later;
+	struct vp_user_chain guessed;
+
+	if (vp_user_chain_guess(program, registers, &guessed))
+		*chain = guessed;
+	else
+		unwinding->read_later = read_later;
+}
+
 /* By rows that were used before, if possible, as for most stacks. */
 static void make_chain(struct unwinding *unwinding, const struct vp_user_program *program,
 		       const struct vp_user_registers *registers, struct vp_user_chain *ret)
@@ -571,6 +596,8 @@ static void make_chain(struct unwinding *unwinding, const struct vp_user_program
 		return;
 	unwinding->read_later = false;
 	vp_user_chain_make(program, registers, ret);
+	if (ret->end != VP_CHAIN_WHOLE && ret->end != VP_CHAIN_TOO_DEEP)
+		guess_chain(unwinding, program, registers, ret);
 }
 
 void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
@@ -606,6 +633,7 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 						.is_generated = unwinder_is_generated,
 						.step = unwinder_step,
 						.is_code = unwinder_is_code,
+						.has_table = unwinder_has_table,
 						.context = &unwinding};
 	if (runtimes)
 		runtimes->begin(runtimes->context, &program, job);
@@ -614,7 +642,7 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 		runtimes->name(runtimes->context, &program, job, &chain);
 	job->end = (uint16_t)chain.end;
 	job->flags = (chain.by_table ? VP_CHAIN_BY_TABLES : 0) |
-		     (chain.has_link ? VP_CHAIN_LINK : 0) |
+		     (chain.has_link ? VP_CHAIN_LINK : 0) | (chain.guessed ? VP_CHAIN_GUESSED : 0) |
 		     (unwinding.read_later ? VP_CHAIN_READ_LATER : 0);
 	memcpy(job->ips, chain.ips, chain.count * sizeof(*chain.ips));
 	__atomic_store_n(&job->count, chain.count, __ATOMIC_RELEASE);

@@ -21,6 +21,13 @@ enum vp_chain_end {
 	VP_CHAIN_GOES_ON = 255,
 };
 /* Bits of chain_frames.flags. */
-enum vp_chain_flag { VP_CHAIN_BY_TABLES = 1, VP_CHAIN_READ_LATER = 2, VP_CHAIN_LINK = 4 };
+enum vp_chain_flag {
+	VP_CHAIN_BY_TABLES = 1,
+	VP_CHAIN_READ_LATER = 2,
+	VP_CHAIN_LINK = 4,
+	VP_CHAIN_GUESSED = 8,
+};
+/* Bit of a guest program's address in a chain: this caller was guessed (VP_CHAIN_GUESSED). */
+#define VP_CHAIN_GUESSED_IP (1ULL << 63)
 
 #endif

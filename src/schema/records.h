@@ -97,7 +97,8 @@
 	      "7 a register that is not known there, 255 the next record has more")                \
 	FIELD(u32, hex, flags,                                                                     \
 	      "1 by unwind tables, 2 some of the stack was read after the sample, 4 the second "   \
-	      "address is the link register, which may be an older return address")                \
+	      "address is the link register, which may be an older return address, 8 callers of "  \
+	      "code without unwind table were guessed: their addresses have bit 63")               \
 	FIELD(words8, hex, ips, "program counter, then return addresses, innermost first")
 
 #define VP_FIELDS_chain_stack(FIELD)                                                               \

@@ -87,7 +87,8 @@ static char *put_chain(const struct vp_user_stack *stack, const struct found_cha
 	    .id = VP_ID_chain_frames,
 	    .mode = VP_MODE_GUEST_USER,
 	    .tid = stack->tid,
-	    .flags = chain->flags & (VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER | VP_CHAIN_LINK)};
+	    .flags = chain->flags &
+		     (VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER | VP_CHAIN_LINK | VP_CHAIN_GUESSED)};
 
 	for (uint32_t at = 0; at < chain->count; at += record.count, to += sizeof(record)) {
 		uint32_t left = chain->count - at;

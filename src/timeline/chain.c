@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+_Static_assert(VP_CHAIN_FRAMES <= 64, "a bit for each address of a walk");
+
 static void chain_begin(struct vp_chain *chain, uint32_t tid)
 {
 	chain->tid = tid;
@@ -21,6 +23,17 @@ static uint32_t end_of(const struct vp_chain_frames *record)
 		   : record->end;
 }
 
+static void take_address(struct vp_chain_walk *walk, const struct vp_chain_frames *record,
+			 uint64_t ip)
+{
+	if (record->mode == VP_MODE_GUEST_USER && record->flags & VP_CHAIN_GUESSED &&
+	    ip & VP_CHAIN_GUESSED_IP) {
+		walk->guessed |= 1ULL << walk->count;
+		ip &= ~VP_CHAIN_GUESSED_IP;
+	}
+	walk->ips[walk->count++] = ip;
+}
+
 static void take_frames(struct vp_chain *chain, const struct vp_chain_frames *record)
 {
 	struct vp_chain_walk *walk = record->mode == VP_MODE_KERNEL         ? &chain->host_kernel
@@ -29,14 +42,16 @@ static void take_frames(struct vp_chain *chain, const struct vp_chain_frames *re
 				     : record->mode == VP_MODE_GUEST_KERNEL ? &chain->guest_kernel
 									    : NULL;
 
-	if (walk && !walk->count)
+	if (!walk)
+		return;
+	if (!walk->count) {
 		walk->link = record->count > 1 && record->flags & VP_CHAIN_LINK;
-
-	for (uint32_t i = 0; walk && i < record->count && i < VP_CHAIN_FRAMES_PER_RECORD; i++)
+		walk->guessed = 0;
+	}
+	for (uint32_t i = 0; i < record->count && i < VP_CHAIN_FRAMES_PER_RECORD; i++)
 		if (walk->count < VP_CHAIN_FRAMES)
-			walk->ips[walk->count++] = record->ips[i];
-	if (walk)
-		walk->end = end_of(record);
+			take_address(walk, record, record->ips[i]);
+	walk->end = end_of(record);
 }
 
 void vp_chain_take(struct vp_chain *chain, const struct vp_record_header *header)

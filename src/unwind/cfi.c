@@ -301,6 +301,7 @@ enum vp_cfi_result vp_cfi_find(const struct vp_eh_frame *tables, uint64_t addres
 			  .row = ret};
 	ret->return_register = (uint8_t)entry.return_register;
 	ret->is_signal = entry.is_signal;
+	ret->into = (uint32_t)(address - entry.start);
 	if (!execute_all(&run, entry.first, entry.first_end, work))
 		return VP_CFI_BAD;
 	run.initial = *ret;

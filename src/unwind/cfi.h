@@ -34,6 +34,7 @@ struct vp_cfi_rule {
 struct vp_cfi_row {
 	struct vp_cfi_rule cfa; /* VP_CFI_IS or VP_CFI_IS_EXPRESSION */
 	uint8_t cfa_register, return_register;
+	uint32_t into;  /* distance of the instruction from the function's start */
 	bool is_signal; /* the caller was interrupted at its address, and did not call */
 	struct vp_cfi_rule of[VP_DWARF_REGISTERS];
 	uint64_t changed;     /* a bit for each register whose rule is not VP_CFI_SAME */

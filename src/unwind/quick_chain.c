@@ -102,6 +102,7 @@ bool vp_quick_chain_make(const struct vp_quick_rows *rows, uint32_t version,
 	ret->count = 0;
 	ret->by_table = 0;
 	ret->has_link = false;
+	ret->guessed = false;
 	quick_add(ret, &now);
 	while (ret->count < VP_CHAIN_FRAMES) {
 		if (row->ends)

@@ -75,6 +75,83 @@ static bool x86_is_plt(vp_user_read read_code, void *context, uint64_t ip)
 	return take_code(&code, "\xff\x25", 2);
 }
 
+/* Bytes of an indirect call (FF /2) with this ModRM and SIB byte, without prefixes; 0: none. */
+static unsigned x86_call_length(uint8_t modrm, uint8_t sib)
+{
+	const unsigned mode = modrm >> 6, memory = modrm & 7;
+	const bool has_sib = mode != 3 && memory == 4;
+
+	if ((modrm >> 3 & 7) != 2)
+		return 0;
+	switch (mode) {
+	case 0:
+		return 2 + has_sib + (memory == 5 || (has_sib && (sib & 7) == 5) ? 4 : 0);
+	case 1:
+		return 3 + has_sib;
+	case 2:
+		return 6 + has_sib;
+	default:
+		return 2;
+	}
+}
+
+/* Adds to `from` the 32-bit distance at `at`. */
+static bool x86_add_distance(vp_user_read read_code, void *context, uint64_t at, uint64_t from,
+			     uint64_t *ret)
+{
+	int32_t distance;
+
+	if (!read_code(context, at, &distance, sizeof(distance)))
+		return false;
+	*ret = from + (uint64_t)(int64_t)distance;
+	return true;
+}
+
+/* The address in the word whose distance from `from` is at `at`. */
+static bool x86_read_pointer(vp_user_read read_code, void *context, uint64_t at, uint64_t from,
+			     uint64_t *ret)
+{
+	uint64_t pointer;
+
+	return x86_add_distance(read_code, context, at, from, &pointer) &&
+	       read_code(context, pointer, ret, sizeof(*ret));
+}
+
+/* The function that an address leads to, through a PLT entry if it is one. */
+static void x86_skip_plt(vp_user_read read_code, void *context, uint64_t *ip)
+{
+	struct code code = {read_code, context, *ip};
+
+	take_code(&code, "\xf3\x0f\x1e\xfa", 4);
+	take_code(&code, "\xf2", 1);
+	if (take_code(&code, "\xff\x25", 2))
+		x86_read_pointer(read_code, context, code.ip, code.ip + sizeof(int32_t), ip);
+}
+
+static enum vp_user_call x86_call_before(vp_user_read read_code, void *context, uint64_t ip,
+					 uint64_t *target)
+{
+	enum { LONGEST = 7, NEAR = 5, DISTANCE = 4 };
+	uint8_t code[LONGEST + 1] = {0};
+	bool is_known = false;
+
+	if (ip < LONGEST || !read_code(context, ip - LONGEST, code, LONGEST))
+		return VP_USER_CALL_NONE;
+	for (unsigned length = 2; length <= LONGEST; length++) {
+		const uint8_t *at = code + LONGEST - length;
+		if (length == NEAR && at[0] == 0xe8)
+			is_known = x86_add_distance(read_code, context, ip - DISTANCE, ip, target);
+		else if (at[0] != 0xff || x86_call_length(at[1], at[2]) != length)
+			continue;
+		else if (at[1] == 0x15)
+			is_known = x86_read_pointer(read_code, context, ip - DISTANCE, ip, target);
+		if (is_known)
+			x86_skip_plt(read_code, context, target);
+		return is_known ? VP_USER_CALL_TARGET : VP_USER_CALL_SOMEWHERE;
+	}
+	return VP_USER_CALL_NONE;
+}
+
 struct vp_user_arch vp_user_arch_x86(void)
 {
 	/* struct ucontext is at RSP. */
@@ -87,7 +164,8 @@ struct vp_user_arch vp_user_arch_x86(void)
 				     .signal_order = x86_signal_order,
 				     .address = ~0ULL,
 				     .is_signal_return = x86_is_signal_return,
-				     .is_plt = x86_is_plt};
+				     .is_plt = x86_is_plt,
+				     .call_before = x86_call_before};
 }
 
 /* `mov x8, #139; svc #0`, of the vDSO: without an unwind table since v5.9 (87676cfca141 "arm64:

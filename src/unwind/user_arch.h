@@ -38,6 +38,12 @@ enum { VP_DWARF_REGISTERS = VP_DWARF_ARM_REGISTERS, VP_DWARF_NONE = 0xff };
 
 typedef bool (*vp_user_read)(void *context, uint64_t address, void *bytes, size_t size);
 
+enum vp_user_call {
+	VP_USER_CALL_NONE,
+	VP_USER_CALL_SOMEWHERE, /* the target is not known */
+	VP_USER_CALL_TARGET,
+};
+
 struct vp_user_arch {
 	uint8_t registers, ip, sp, fp;
 	/* Register where a call puts the return address; VP_DWARF_NONE: on the stack. */
@@ -52,6 +58,10 @@ struct vp_user_arch {
 	bool (*is_signal_return)(vp_user_read read_code, void *context, uint64_t ip);
 	/* Whether the code at `ip` is the rest of a PLT entry. */
 	bool (*is_plt)(vp_user_read read_code, void *context, uint64_t ip);
+	/* The call instruction that ends at `ip`. NULL: a return address on the stack does not show
+	 * where its caller's frame is, and none is guessed. */
+	enum vp_user_call (*call_before)(vp_user_read read_code, void *context, uint64_t ip,
+					 uint64_t *target);
 };
 
 struct vp_user_arch vp_user_arch_x86(void);

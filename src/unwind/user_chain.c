@@ -13,6 +13,18 @@ enum { WORD = 8 };
 /* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
 #define BIT(number) (1ULL << (number))
+/* Limits of guesses in a chain: consecutive ones, addresses that are tried as callers, and words of
+ * the stack. Haskell's code runs below 16 KiB of C's stack. */
+enum { MAX_GUESSES = 4, MAX_TRIES = 256, MAX_WORDS = 3072 };
+/* Farthest frame of a caller whose frame pointer is guessed. */
+#define MAX_FRAME (1U << 20)
+
+/* Where the walk left code without an unwind table by the frame pointer. */
+struct untabled {
+	bool exists;
+	struct vp_user_registers registers;
+	uint32_t count, by_table; /* of the chain up to there */
+};
 
 struct walk {
 	const struct vp_user_program *program;
@@ -20,6 +32,8 @@ struct walk {
 	bool exact; /* the present address is of an instruction, not a return address */
 	struct vp_user_chain *ret;
 	enum vp_chain_end end; /* reason why the last step failed */
+	struct untabled untabled;
+	unsigned words, tries; /* remaining ones of guesses */
 };
 
 static bool fail(struct walk *walk, enum vp_chain_end end)
@@ -325,6 +339,14 @@ static enum vp_user_step step_in_generated(struct walk *walk)
 	return result;
 }
 
+/* Notes the innermost frame of code without an unwind table: it need not have a frame pointer. */
+static void note_untabled(struct walk *walk)
+{
+	if (walk->untabled.exists || !is_known(walk, walk->program->arch->sp))
+		return;
+	walk->untabled = (struct untabled){true, walk->now, walk->ret->count, walk->ret->by_table};
+}
+
 /* Unwinds one frame of code without an unwind table. */
 static bool step_without_table(struct walk *walk)
 {
@@ -344,6 +366,7 @@ static bool step_without_table(struct walk *walk)
 		return step_by_signal(walk);
 	if (walk->exact && program->arch->is_plt(program->read, program->context, ip))
 		return step_by_return(walk);
+	note_untabled(walk);
 	return step_by_pointer(walk);
 }
 
@@ -388,21 +411,210 @@ static void chain_add(struct walk *walk)
 	ret->fps[ret->count++] = is_known(walk, arch->fp) ? walk->now.value[arch->fp] : 0;
 }
 
-void vp_user_chain_make(const struct vp_user_program *program, const struct vp_user_registers *from,
-			struct vp_user_chain *ret)
+/* Walks as far as tables and frame pointers lead. */
+static void walk_on(struct walk *walk)
 {
-	struct walk walk = {.program = program, .now = *from, .exact = true, .ret = ret};
+	struct vp_user_chain *ret = walk->ret;
+	uint32_t by_table;
 
+	ret->end = VP_CHAIN_TOO_DEEP;
+	while (ret->count < VP_CHAIN_FRAMES) {
+		by_table = ret->by_table;
+		if (!step(walk) || !is_frame(walk)) {
+			ret->end = walk->end;
+			return;
+		}
+		/* Frame pointers that lead to code with tables were right. */
+		if (ret->by_table != by_table)
+			walk->untabled.exists = false;
+		chain_add(walk);
+	}
+}
+
+/* A return address that may be that of a frame without a table. */
+struct guess {
+	uint64_t at, ip; /* where it is on the stack, and its value */
+	uint64_t start;  /* of its function */
+	bool is_called;  /* a function with a table was called there */
+};
+
+static enum vp_user_call call_before(const struct walk *walk, uint64_t ip, uint64_t *target)
+{
+	const struct vp_user_program *program = walk->program;
+
+	return program->arch->call_before(program->read, program->context, ip, target);
+}
+
+/* Whether the word is a return address in a function with an unwind table. */
+static bool is_caller(struct walk *walk, struct guess *guess)
+{
+	const struct vp_user_program *program = walk->program;
+	struct vp_slice expressions;
+	struct vp_cfi_row row;
+	uint64_t target;
+
+	if (!guess->ip || guess->ip >= USER_END ||
+	    !program->has_table(program->context, guess->ip - 1))
+		return false;
+	const enum vp_user_call call = call_before(walk, guess->ip, &target);
+	if (call == VP_USER_CALL_NONE ||
+	    program->find(program->context, guess->ip - 1, &row, &expressions) != VP_CFI_FOUND)
+		return false;
+	guess->start = guess->ip - 1 - row.into;
+	guess->is_called =
+	    call == VP_USER_CALL_TARGET && program->has_table(program->context, target);
+	return true;
+}
+
+/* Whether a call of the target leads to the function: directly, or by a jump in the target's first
+ * bytes, as at the end of functions whose last call needs no frame. */
+static bool leads_to(const struct walk *walk, uint64_t target, uint64_t function)
+{
+	enum { SEARCHED = 512, JUMP = 0xe9, SIZE = 5 };
+	const struct vp_user_program *program = walk->program;
+	uint8_t code[SEARCHED];
+	uint32_t distance;
+
+	if (target == function)
+		return true;
+	for (unsigned read = 0; read < SEARCHED; read += WORD)
+		if (!program->read(program->context, target + read, code + read, WORD))
+			return false;
+	for (unsigned at = 0; at + SIZE <= SEARCHED; at++) {
+		memcpy(&distance, code + at + 1, sizeof(distance));
+		if (code[at] == JUMP &&
+		    (uint32_t)(target + at + SIZE) + distance == (uint32_t)function)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the chain can continue with the guess. Before generated code ran, its caller may have
+ * called other functions, which have left return addresses below its frame. So if a guess is where
+ * a function with a table was called, which then jumped to generated code, its own caller must have
+ * called it.
+ */
+static bool is_likely(struct walk *walk, const struct guess *guess, uint32_t number)
+{
+	const struct vp_user_chain *ret = walk->ret;
+	uint64_t target;
+
+	return !guess->is_called || number + 1 >= ret->count ||
+	       (call_before(walk, ret->ips[number + 1], &target) == VP_USER_CALL_TARGET &&
+		leads_to(walk, target, guess->start));
+}
+
+/* The caller's frame pointer: functions push it first, or leave it as it is. */
+static void guess_pointer(struct walk *walk, uint64_t at)
+{
+	const struct vp_user_program *program = walk->program;
+	const unsigned fp = program->arch->fp;
+	uint64_t pushed;
+
+	if (!program->read(program->context, at - WORD, &pushed, sizeof(pushed)) ||
+	    pushed - at >= MAX_FRAME)
+		pushed = walk->untabled.registers.value[fp];
+	if (pushed - at >= MAX_FRAME)
+		return;
+	walk->now.value[fp] = pushed;
+	walk->now.known |= BIT(fp);
+}
+
+/* Continues as if the guess were the return address of the frame without a table. */
+static void walk_from_guess(struct walk *walk, const struct guess *guess)
+{
+	const struct vp_user_arch *arch = walk->program->arch;
+	struct vp_user_chain *ret = walk->ret;
+
+	ret->count = walk->untabled.count;
+	ret->by_table = walk->untabled.by_table;
+	walk->now = (struct vp_user_registers){.known = BIT(arch->sp) | BIT(arch->ip)};
+	walk->now.value[arch->sp] = guess->at + WORD;
+	walk->now.value[arch->ip] = guess->ip;
+	walk->exact = false;
+	guess_pointer(walk, guess->at);
+	walk->untabled.exists = false;
+	chain_add(walk);
+	ret->ips[ret->count - 1] |= VP_CHAIN_GUESSED_IP;
+	walk_on(walk);
+}
+
+static bool guess_caller(struct walk *walk, unsigned guesses);
+
+/* Whether the chain from the guess is whole. Callers in it may be guessed, too. */
+/* NOLINTNEXTLINE(misc-no-recursion): MAX_GUESSES deep */
+static bool try_guess(struct walk *walk, const struct guess *guess, unsigned guesses)
+{
+	const uint32_t number = walk->untabled.count;
+
+	walk_from_guess(walk, guess);
+	if (!is_likely(walk, guess, number))
+		return false;
+	return walk->ret->end == VP_CHAIN_WHOLE ||
+	       (walk->untabled.exists && walk->ret->end != VP_CHAIN_TOO_DEEP &&
+		guesses < MAX_GUESSES && guess_caller(walk, guesses + 1));
+}
+
+/* Guesses the caller of a frame without a table: the first word of the stack that is a return
+ * address, and from which the chain is whole. */
+/* NOLINTNEXTLINE(misc-no-recursion): MAX_GUESSES deep */
+static bool guess_caller(struct walk *walk, unsigned guesses)
+{
+	const struct untabled from = walk->untabled;
+	const uint64_t sp = from.registers.value[walk->program->arch->sp];
+	struct guess guess = {.at = (sp + WORD - 1) & -(uint64_t)WORD};
+
+	for (; walk->words; guess.at += WORD) {
+		walk->words--;
+		if (!read_word(walk, guess.at, &guess.ip))
+			return false;
+		if (!is_caller(walk, &guess))
+			continue;
+		if (!walk->tries)
+			return false;
+		walk->tries--;
+		walk->untabled = from;
+		if (try_guess(walk, &guess, guesses))
+			return true;
+	}
+	return false;
+}
+
+static void walk_begin(struct walk *walk, const struct vp_user_program *program,
+		       const struct vp_user_registers *from, struct vp_user_chain *ret)
+{
+	*walk = (struct walk){.program = program,
+			      .now = *from,
+			      .exact = true,
+			      .ret = ret,
+			      .words = MAX_WORDS,
+			      .tries = MAX_TRIES};
 	ret->count = 0;
 	ret->by_table = 0;
 	ret->has_link = false;
-	chain_add(&walk);
-	ret->end = VP_CHAIN_TOO_DEEP;
-	while (ret->count < VP_CHAIN_FRAMES) {
-		if (!step(&walk) || !is_frame(&walk)) {
-			ret->end = walk.end;
-			return;
-		}
-		chain_add(&walk);
-	}
+	ret->guessed = false;
+	chain_add(walk);
+	walk_on(walk);
+}
+
+void vp_user_chain_make(const struct vp_user_program *program, const struct vp_user_registers *from,
+			struct vp_user_chain *ret)
+{
+	struct walk walk;
+
+	walk_begin(&walk, program, from, ret);
+}
+
+bool vp_user_chain_guess(const struct vp_user_program *program,
+			 const struct vp_user_registers *from, struct vp_user_chain *ret)
+{
+	struct walk walk;
+
+	if (!program->arch->call_before)
+		return false;
+	walk_begin(&walk, program, from, ret);
+	ret->guessed = ret->end != VP_CHAIN_WHOLE && ret->end != VP_CHAIN_TOO_DEEP &&
+		       walk.untabled.exists && guess_caller(&walk, 1);
+	return ret->guessed;
 }

@@ -6,6 +6,7 @@
 #ifndef VP_UNWIND_USER_CHAIN_H
 #define VP_UNWIND_USER_CHAIN_H
 
+#include "base/macros.h"
 #include "schema/chain_end.h"
 #include "unwind/cfi.h"
 #include "unwind/user_arch.h"
@@ -36,21 +37,30 @@ struct vp_user_program {
 	enum vp_user_step (*step)(void *context, struct vp_user_registers *now, bool exact);
 	/* Whether the address is in executable memory. */
 	bool (*is_code)(void *context, uint64_t address);
+	/* The same for code of a file with an unwind table; only for vp_user_chain_guess(). */
+	bool (*has_table)(void *context, uint64_t address);
 	void *context;
 };
 
 struct vp_user_chain {
 	/* As a chain_frames has them: the instruction, then return addresses. For a function that a
-	 * signal interrupted: the address of the instruction's second byte. */
+	 * signal interrupted: the address of the instruction's second byte. Guessed callers have
+	 * the bit VP_CHAIN_GUESSED_IP. */
 	uint64_t ips[VP_CHAIN_FRAMES];
 	uint32_t count;
 	uint64_t fps[VP_CHAIN_FRAMES]; /* frame pointer in each frame; 0: unknown */
 	uint32_t by_table;             /* frames whose caller was found by an unwind table */
 	bool has_link; /* the second address is in the link register: see VP_CHAIN_LINK */
+	bool guessed;  /* a caller was guessed */
 	enum vp_chain_end end;
 };
 
 void vp_user_chain_make(const struct vp_user_program *program, const struct vp_user_registers *from,
 			struct vp_user_chain *ret);
+/* The chain from code that has neither an unwind table nor a frame pointer: its caller is guessed.
+ * False: no caller from which the chain is whole, and *ret is undefined. */
+bool vp_user_chain_guess(const struct vp_user_program *program,
+			 const struct vp_user_registers *from,
+			 struct vp_user_chain *ret) VP_MUST_CHECK;
 
 #endif

@@ -53,7 +53,8 @@ static void expect_bounded(const struct vp_user_chain *chain, const struct vp_us
 	if (!chain->count || chain->count > VP_CHAIN_FRAMES || chain->by_table >= VP_CHAIN_FRAMES)
 		abort();
 	for (uint32_t i = 1; i < chain->count; i++)
-		if (chain->ips[i] - 1 > arch->address)
+		if ((chain->ips[i] & ~VP_CHAIN_GUESSED_IP) - 1 > arch->address ||
+		    (chain->ips[i] & VP_CHAIN_GUESSED_IP && !chain->guessed))
 			abort();
 }
 
@@ -64,6 +65,7 @@ static void unwind(struct input input, const struct vp_user_arch *arch)
 						.read = read_stack,
 						.find = find_row,
 						.is_code = is_code,
+						.has_table = is_code,
 						.context = &input};
 	struct vp_user_chain chain;
 
@@ -73,6 +75,11 @@ static void unwind(struct input input, const struct vp_user_arch *arch)
 	version += version == UINT32_MAX ? 2 : 1;
 	vp_user_chain_make(&program, &registers, &chain);
 	expect_bounded(&chain, arch);
+	if (vp_user_chain_guess(&program, &registers, &chain)) {
+		expect_bounded(&chain, arch);
+		if (!chain.guessed || chain.end != VP_CHAIN_WHOLE)
+			abort();
+	}
 	/* Then by the rows that were found, whose frames have these registers' numbers. */
 	if (arch->link == VP_DWARF_NONE &&
 	    vp_quick_chain_make(&rows, version, &program, &registers, &chain))

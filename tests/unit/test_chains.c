@@ -561,6 +561,39 @@ static void test_link_register(void **state)
 	vp_report_deinit(&report);
 }
 
+/* A guessed caller is marked in the stack, and the stack is counted apart. Without the flag, the
+ * bit is a part of the address. */
+static void test_guessed(void **state)
+{
+	static const uint64_t ips[] = {0x7f0012345678, 0x7f0012348001 | VP_CHAIN_GUESSED_IP};
+	struct vp_guest_regs regs = {.vm = 1000,
+				     .tid = 1001,
+				     .mode = VP_MODE_GUEST_USER,
+				     .flags = VP_HAS_AS_ROOT | VP_HAS_STACK,
+				     .ip = ips[0],
+				     .as_root = 0x1000};
+	struct vp_buffer out = {0};
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	for (uint64_t tick = 1; tick < 3; tick++) {
+		made_regs(&made, 0, tick, &regs);
+		made_flagged_frames(&made, 0, tick, 1001, VP_MODE_GUEST_USER, ips, 2,
+				    VP_CHAIN_WHOLE, tick == 1 ? VP_CHAIN_GUESSED : 0);
+		made_guest_at(&made, 0, tick, VP_MODE_GUEST_USER, ips[0]);
+	}
+	made_end(&made, 3);
+	temporary_file(NAME "/guest-vm0.maps", maps, sizeof(maps) - 1);
+	struct vp_report report = report_on(false);
+	vp_export_totals(&report, vp_exporter_folded(), &out);
+	assert_string_equal(vp_buffer_text(&out), "[vm0];worker;0x80007f0012348000;compute 1\n"
+						  "[vm0];worker;main;[guessed];compute 1\n");
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_GUESSED], 1);
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_WHOLE], 1);
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
 /* What lies at the top of the task's stack is of another time: the kernel's own chain leads
  * elsewhere. */
 static void test_other_user_space(void **state)
@@ -643,6 +676,7 @@ static void test_walk_names(void **state)
 {
 	static const char *const walks[] = {"guest user space", "guest kernels", "the host"};
 	static const char *const ends[] = {"whole",
+					   "whole with guessed callers",
 					   "ended at code without frame pointers",
 					   "too deep",
 					   "unreadable page",
@@ -804,6 +838,7 @@ int main(void)
 	    cmocka_unit_test(test_other_user_space),
 	    cmocka_unit_test(test_host_stacks),
 	    cmocka_unit_test(test_link_register),
+	    cmocka_unit_test(test_guessed),
 	    cmocka_unit_test(test_walk_names),
 	};
 

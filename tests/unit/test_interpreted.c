@@ -91,6 +91,21 @@ static void test_bounds(void **state)
 	}
 }
 
+/* A loop whose frame was guessed is a loop; the mark is at the innermost function in its place. */
+static void test_guessed(void **state)
+{
+	(void)state;
+	job = (struct vp_stack_job){.count = 2, .interpreted = {.count = 2}};
+	job.ips[0] = OTHER;
+	job.ips[1] = LOOP | VP_CHAIN_GUESSED_IP;
+	job.interpreted.frames[0] = CODE;
+	job.interpreted.frames[1] = (CODE + 16) | VP_INTERPRETED_ENTRY;
+	vp_interpreted_merge(&job, LOW, HIGH);
+	assert_int_equal(job.count, 3);
+	assert_int_equal(job.ips[1], (CODE + 1) | VP_CHAIN_GUESSED_IP);
+	assert_int_equal(job.ips[2], CODE + 16 + 1);
+}
+
 static void test_too_deep(void **state)
 {
 	char frames[VP_INTERPRETED_FRAMES + 1] = "";
@@ -110,9 +125,8 @@ static void test_too_deep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_merged),
-	    cmocka_unit_test(test_numbers_differ),
-	    cmocka_unit_test(test_bounds),
+	    cmocka_unit_test(test_merged),   cmocka_unit_test(test_numbers_differ),
+	    cmocka_unit_test(test_bounds),   cmocka_unit_test(test_guessed),
 	    cmocka_unit_test(test_too_deep),
 	};
 

@@ -108,7 +108,7 @@ static void build_file(bool ends)
 }
 
 static uint64_t task, program_file, program_vma;
-static uint64_t stack_entry; /* of the page table, as an offset in memory */
+static uint64_t stack_entry, code_entry; /* of the page table, as offsets in memory */
 
 /* A guest with the program, whose second page is in the page cache or not. */
 static void build_guest(bool whole)
@@ -136,6 +136,7 @@ static void build_guest(bool whole)
 	put64(guest.low + BUILT_CR3, pdpt | PRESENT_USER);
 	put64(guest.low + pdpt, pd | PRESENT_USER);
 	stack_entry = pd + 8 * (STACK >> 21);
+	code_entry = pd + 8 * (START >> 21);
 	put64(guest.low + stack_entry, 0 | LARGE | PRESENT_USER);
 }
 
@@ -250,6 +251,46 @@ static void test_ended_process(void **state)
 	assert_int_equal(job.end, VP_CHAIN_UNREADABLE);
 	vp_guest_unwinder_free(unwinder);
 	close_guest(&opened);
+}
+
+/* Code without a table and without a frame pointer, called by the outer function. */
+static void unwind_guess(struct vp_guest_unwinder *unwinder, struct opened *opened,
+			 uint32_t expected, uint32_t flags)
+{
+	struct vp_stack_job job = job_at(SECOND, 16);
+
+	open_kernel(opened);
+	job.stack.registers[16] = START + OUTER + 0x200;
+	vp_guest_unwinder_run(unwinder, &opened->kernel, NULL, &job);
+	assert_int_equal(job.count, expected);
+	assert_int_equal(job.flags, flags);
+	assert_int_equal(job.end, expected == 2 ? VP_CHAIN_WHOLE : VP_CHAIN_NO_TABLE);
+	if (expected == 2)
+		assert_int_equal(job.ips[1], (START + OUTER + 0x80) | VP_CHAIN_GUESSED_IP);
+}
+
+/* The caller is guessed if it follows a call, also after the process has ended. */
+static void test_guess(void **state)
+{
+	enum { PRESENT_USER = 5, LARGE = 0x80 };
+	struct vp_guest_unwinder *unwinder = vp_guest_unwinder_new();
+	char *before_return;
+	struct opened opened;
+
+	(void)state;
+	build_guest(true);
+	put64(guest.low + code_entry, 0 | LARGE | PRESENT_USER);
+	before_return = guest.low + OUTER + 0x80 - 2;
+	unwind_guess(unwinder, &opened, 1, 0);
+	close_guest(&opened);
+	memcpy(before_return, "\xff\xd0", 2); /* call *%rax */
+	unwind_guess(unwinder, &opened, 2, VP_CHAIN_GUESSED);
+	close_guest(&opened);
+	put64(guest.low + code_entry, 0);
+	put64(guest.low + stack_entry, 0);
+	unwind_guess(unwinder, &opened, 2, VP_CHAIN_GUESSED);
+	close_guest(&opened);
+	vp_guest_unwinder_free(unwinder);
 }
 
 /* A page of the tables comes into the page cache later. */
@@ -555,11 +596,12 @@ static void test_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_chain),         cmocka_unit_test(test_short_copy),
-	    cmocka_unit_test(test_ended_process), cmocka_unit_test(test_missing_page),
-	    cmocka_unit_test(test_no_process),    cmocka_unit_test(test_bounds),
-	    cmocka_unit_test(test_reused_file),   cmocka_unit_test(test_late_mapping),
-	    cmocka_unit_test(test_copy),          cmocka_unit_test(test_passed_copy),
+	    cmocka_unit_test(test_chain),        cmocka_unit_test(test_guess),
+	    cmocka_unit_test(test_short_copy),   cmocka_unit_test(test_ended_process),
+	    cmocka_unit_test(test_missing_page), cmocka_unit_test(test_no_process),
+	    cmocka_unit_test(test_bounds),       cmocka_unit_test(test_reused_file),
+	    cmocka_unit_test(test_late_mapping), cmocka_unit_test(test_copy),
+	    cmocka_unit_test(test_passed_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

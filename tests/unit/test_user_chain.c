@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unwind.h>
 
@@ -72,6 +73,17 @@ static const struct module *module_of(uint64_t address)
 	return NULL;
 }
 
+/* Generated code without an unwind table and without frame pointers, in a page. It sets RBP to its
+ * second argument, has the third and the fourth on its stack, and calls the first. */
+enum { GENERATED = 4096 };
+typedef void (*generated_function)(void (*call)(void), uint64_t rbp, uint64_t one, uint64_t other);
+static generated_function generated __attribute__((used));
+
+static bool is_generated_code(uint64_t address)
+{
+	return generated && address - (uint64_t)(uintptr_t)generated < GENERATED;
+}
+
 /* A copy of the stack, as a sample has it; what is beyond is read where it is. */
 struct copy {
 	uint64_t from, size;
@@ -89,7 +101,7 @@ static bool read_copy(void *context, uint64_t address, void *bytes, size_t size)
 {
 	const struct copy *copy = context;
 
-	if (module_of(address)) { /* code */
+	if (module_of(address) || is_generated_code(address)) { /* code */
 		copy_bytes(bytes, address, size);
 		return true;
 	}
@@ -122,6 +134,12 @@ static enum vp_cfi_result find_row(void *context, uint64_t address, struct vp_cf
 static bool is_code_here(void *context, uint64_t address)
 {
 	(void)context;
+	return module_of(address) || is_generated_code(address);
+}
+
+static bool has_table_here(void *context, uint64_t address)
+{
+	(void)context;
 	return module_of(address);
 }
 
@@ -152,6 +170,9 @@ static void expect_same_by_rows(const struct vp_user_program *program,
 }
 
 static uint64_t stack_end; /* of the process's own stack */
+static uint64_t largest_copy = MAX_STACK;
+static struct vp_user_chain with_guess;
+static bool has_guess;
 
 static void chain_from(const ucontext_t *at, struct vp_user_chain *ret)
 {
@@ -165,6 +186,7 @@ static void chain_from(const ucontext_t *at, struct vp_user_chain *ret)
 						.read = read_copy,
 						.find = find_row,
 						.is_code = is_code_here,
+						.has_table = has_table_here,
 						.context = &copy};
 
 	for (unsigned i = 0; i < VP_DWARF_X86_REGISTERS; i++)
@@ -172,9 +194,12 @@ static void chain_from(const ucontext_t *at, struct vp_user_chain *ret)
 	copy.from = registers.value[VP_DWARF_RSP] - 128;
 	bool own = copy.from < stack_end && stack_end - copy.from < MAX_STACK;
 	copy.size = own ? stack_end - copy.from : 8192;
+	copy.size = copy.size < largest_copy ? copy.size : largest_copy;
 	copy_bytes(copy.bytes, copy.from, copy.size);
 	vp_user_chain_make(&program, &registers, ret);
 	expect_same_by_rows(&program, &registers, ret);
+	has_guess =
+	    ret->end != VP_CHAIN_WHOLE && vp_user_chain_guess(&program, &registers, &with_guess);
 }
 
 /* The truth, by the library that throws C++'s exceptions. */
@@ -299,6 +324,218 @@ static void test_last_call(void **state)
 	expect_same(&chain, &truth, 0);
 	EXPECT_FUNCTIONS((uintptr_t)tree_never_returns, (uintptr_t)tree_ends,
 			 (uintptr_t)tree_without_return, (uintptr_t)test_last_call);
+}
+
+static void generate(void)
+{
+	static const char code[] = "\x55"                 /* push %rbp */
+				   "\x48\x89\xf5"         /* mov %rsi, %rbp */
+				   "\x48\x83\xec\x40"     /* sub $64, %rsp */
+				   "\x48\x89\x54\x24\x10" /* mov %rdx, 16(%rsp) */
+				   "\x48\x89\x4c\x24\x18" /* mov %rcx, 24(%rsp) */
+				   "\xff\xd7"             /* call *%rdi */
+				   "\x48\x83\xc4\x40"     /* add $64, %rsp */
+				   "\x5d\xc3";            /* pop %rbp; ret */
+	void *at =
+	    mmap(NULL, GENERATED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	memcpy(at, code, sizeof(code));
+	assert_int_equal(mprotect(at, GENERATED, PROT_READ | PROT_EXEC), 0);
+	memcpy(&generated, &at, sizeof(at));
+}
+
+static struct truth outer_truth;
+static uint64_t decoys[2], wrong_rbp;
+
+/* Frame 0 is this function's caller. */
+__attribute__((noinline)) static void note_outer(struct truth *to)
+{
+	to->count = 0;
+	_Unwind_Backtrace(note_frame, to);
+}
+
+__attribute__((noinline)) static void call_generated(void)
+{
+	note_outer(&outer_truth);
+	generated(take_both, wrong_rbp, decoys[0], decoys[1]);
+	__asm__ volatile(""); /* no tail call */
+}
+
+__attribute__((noinline)) static void call_generated_twice(void)
+{
+	generated(call_generated, wrong_rbp, decoys[0], decoys[1]);
+	__asm__ volatile("");
+}
+
+/* Jumps to the generated code, and to the function that calls that jump. */
+void enter_generated(void (*call)(void), uint64_t rbp, uint64_t one, uint64_t other);
+void jump_to_caller(void);
+void call_enter(void);
+__asm__(".pushsection .text\n"
+	"enter_generated: .cfi_startproc\n"
+	"jmp *generated(%rip)\n"
+	".cfi_endproc\n"
+	"jump_to_caller: .cfi_startproc\n"
+	".byte 0xe9\n"
+	".long call_enter - . - 4\n"
+	".cfi_endproc\n"
+	".popsection");
+
+__attribute__((noinline)) void call_enter(void)
+{
+	enter_generated(take_both, wrong_rbp, decoys[0], decoys[1]);
+	__asm__ volatile("");
+}
+
+/* The end of the chain, from `first` on, is the caller's. */
+static void expect_outer(uint32_t first, const struct truth *of)
+{
+	uint32_t count = of->count - (of->ips[of->count - 1] == 0);
+
+	/* Of the truth, frames 0 and 1 are note_outer() and its caller. */
+	assert_int_equal(with_guess.count - first, count - 2);
+	for (uint32_t i = 0; first + i < with_guess.count; i++)
+		assert_int_equal(with_guess.ips[first + i], of->ips[2 + i]);
+}
+
+/* Frames from here on: take_both(), the generated code, its caller. */
+static void expect_guess(uint32_t at)
+{
+	assert_true(with_guess.count > at + 2);
+	assert_true(is_generated_code(with_guess.ips[at]));
+	assert_true(with_guess.ips[at + 1] & VP_CHAIN_GUESSED_IP);
+	assert_ptr_equal(module_of(with_guess.ips[at + 1] & ~VP_CHAIN_GUESSED_IP),
+			 module_of((uintptr_t)call_generated));
+}
+
+/* Generated code without a frame pointer: the first return address from which the chain is whole
+ * is the caller. Others on the stack are not: one that is no return address, and one of a function
+ * that was not called from there. */
+static void test_guess(void **state)
+{
+	(void)state;
+	generate();
+	decoys[0] = (uintptr_t)tree_plain;
+	take_both();
+	decoys[1] = chain.ips[2];
+	for (wrong_rbp = 1; wrong_rbp; wrong_rbp = wrong_rbp == 1 ? (uintptr_t)&truth : 0) {
+		call_generated();
+		assert_int_not_equal(chain.end, VP_CHAIN_WHOLE);
+		assert_true(has_guess);
+		assert_int_equal(with_guess.end, VP_CHAIN_WHOLE);
+		expect_guess(1);
+		expect_outer(3, &outer_truth);
+	}
+	/* The copy ends before the caller. */
+	wrong_rbp = 1;
+	largest_copy = 256;
+	call_generated();
+	largest_copy = MAX_STACK;
+	assert_false(has_guess);
+	/* Nothing to guess. */
+	take_both();
+	assert_false(has_guess);
+}
+
+/* Functions between generated code are in the chain. */
+static void test_two_guesses(void **state)
+{
+	struct truth outermost;
+
+	(void)state;
+	wrong_rbp = 1;
+	decoys[0] = decoys[1] = 0;
+	note_outer(&outermost);
+	call_generated_twice();
+	assert_true(has_guess);
+	expect_guess(1);
+	expect_guess(3);
+	uint32_t count = outermost.count - (outermost.ips[outermost.count - 1] == 0);
+	assert_int_equal(with_guess.count, 5 + count - 1);
+	for (uint32_t i = 6; i < with_guess.count; i++)
+		assert_int_equal(with_guess.ips[i], outermost.ips[i - 4]);
+}
+
+/* Code with a table has jumped to generated code, and its caller to the function that called it. */
+static void test_guess_by_jumps(void **state)
+{
+	struct vp_eh_frame_entry entry;
+
+	(void)state;
+	wrong_rbp = 1;
+	decoys[0] = decoys[1] = 0;
+	note_outer(&outer_truth);
+	jump_to_caller();
+	assert_true(has_guess);
+	expect_guess(1);
+	uint64_t caller = (with_guess.ips[2] & ~VP_CHAIN_GUESSED_IP) - 1;
+	assert_true(vp_eh_frame_find(&module_of(caller)->tables, caller, &entry));
+	assert_int_equal(entry.start, (uintptr_t)call_enter);
+	/* Frame 3 is this function, frame 1 of the truth. */
+	assert_int_equal(with_guess.ips[4], outer_truth.ips[2]);
+}
+
+/* Code at 0x1000 up to a return address at 0x1007, PLT entries, and pointers. */
+static bool read_code_bytes(void *context, uint64_t address, void *bytes, size_t size)
+{
+	static const uint64_t pointers[] = {0x4004, 0x5000};
+	static const char plt[] = "\xff\x25\xf2\xfe\xff\xff\xf3\x0f\x1e\xfa\xf2\xff\x25\xfb\xff"
+				  "\xff\xff";
+	const struct {
+		uint64_t at;
+		const void *bytes;
+		size_t size;
+	} memory[] = {{0x1000, context, 7}, {0x2000, pointers, 16}, {0x2108, plt, sizeof(plt)}};
+
+	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
+		uint64_t at = address - memory[i].at;
+		if (at >= memory[i].size || size > memory[i].size - at)
+			continue;
+		memcpy(bytes, (const char *)memory[i].bytes + at, size);
+		return true;
+	}
+	return false;
+}
+
+/* Calls end there, of each form; other instructions do not. */
+static void test_call_before(void **state)
+{
+	static const struct {
+		const char *code; /* seven bytes up to the return address */
+		enum vp_user_call call;
+		uint64_t target;
+	} codes[] = {
+	    {"\0\0\xe8\1\2\0\0", VP_USER_CALL_TARGET, 0x1208},
+	    {"\0\0\xe8\xf0\xff\xff\xff", VP_USER_CALL_TARGET, 0xff7},
+	    {"\0\0\xe8\x01\x11\0\0", VP_USER_CALL_TARGET, 0x4004}, /* a PLT entry */
+	    {"\0\xff\x15\x01\x10\0\0", VP_USER_CALL_TARGET, 0x5000},
+	    {"\0\xff\x15\x01\x90\0\0", VP_USER_CALL_SOMEWHERE, 0}, /* unreadable */
+	    {"\0\0\0\0\0\xff\xd0", VP_USER_CALL_SOMEWHERE, 0},
+	    {"\0\0\0\0\0\xff\x13", VP_USER_CALL_SOMEWHERE, 0},
+	    {"\0\0\0\0\xff\x14\xc7", VP_USER_CALL_SOMEWHERE, 0},
+	    {"\0\0\0\0\xff\x53\x08", VP_USER_CALL_SOMEWHERE, 0},
+	    {"\0\0\0\xff\x54\x24\x08", VP_USER_CALL_SOMEWHERE, 0},
+	    {"\0\xff\x93\1\2\3\4", VP_USER_CALL_SOMEWHERE, 0},
+	    {"\xff\x94\x24\1\2\3\4", VP_USER_CALL_SOMEWHERE, 0},
+	    {"\xff\x14\xc5\1\2\3\4", VP_USER_CALL_SOMEWHERE, 0},
+	    {"\0\0\0\0\0\xff\xe0", VP_USER_CALL_NONE, 0},
+	    {"\0\0\0\0\0\xff\x15", VP_USER_CALL_NONE, 0},
+	    {"\0\0\0\0\0\xff\x14", VP_USER_CALL_NONE, 0},
+	    {"\0\0\0\0\xff\x13\0", VP_USER_CALL_NONE, 0},
+	    {"\0\0\xe9\1\2\3\4", VP_USER_CALL_NONE, 0},
+	};
+	const struct vp_user_arch arch = vp_user_arch_x86();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		uint64_t target = 0;
+		enum vp_user_call call =
+		    arch.call_before(read_code_bytes, (void *)codes[i].code, 0x1007, &target);
+		if (call != codes[i].call ||
+		    (call == VP_USER_CALL_TARGET && target != codes[i].target))
+			fail_msg("code %zu: %d, %lx", i, (int)call, (unsigned long)target);
+	}
 }
 
 static uint32_t steps, whole, wrong, stubs;
@@ -629,6 +866,10 @@ int main(void)
 	    cmocka_unit_test(test_signal_on_own_stack),
 	    cmocka_unit_test(test_exception),
 	    cmocka_unit_test(test_last_call),
+	    cmocka_unit_test(test_guess),
+	    cmocka_unit_test(test_two_guesses),
+	    cmocka_unit_test(test_guess_by_jumps),
+	    cmocka_unit_test(test_call_before),
 	    cmocka_unit_test(test_each_instruction),
 	    cmocka_unit_test(test_quick_register),
 	    cmocka_unit_test(test_rows),

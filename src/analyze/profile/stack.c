@@ -23,6 +23,7 @@ const char *vp_walk_name(enum vp_walk walk)
 const char *vp_walk_end_name(enum vp_walk_end end)
 {
 	static const char *const names[] = {[VP_WALK_WHOLE] = "whole",
+					    [VP_WALK_GUESSED] = "whole with guessed callers",
 					    [VP_WALK_NO_FRAME] =
 						"ended at code without frame pointers",
 					    [VP_WALK_TOO_DEEP] = "too deep",
@@ -67,10 +68,36 @@ static struct vp_tick with_mode(const struct vp_tick *tick, uint32_t mode)
 	return other;
 }
 
+/* A frame without code next to another one of the same process. */
+static uint32_t marker_frame(struct vp_stacks *stacks, uint32_t next_to, uint32_t kind,
+			     const char *text)
+{
+	const struct vp_frame *frame = &stacks->frames->at.at[next_to];
+	struct vp_frame marker = {.part = frame->part,
+				  .kind = kind,
+				  .function = vp_frames_text(stacks->frames, text),
+				  .module = VP_NONE,
+				  .process = frame->process,
+				  .pid = frame->pid,
+				  .vm = frame->vm,
+				  .vcpu = frame->vcpu};
+
+	return vp_frames_add(stacks->frames, &marker);
+}
+
+/* Frame between a caller that was guessed and the code that it called. */
+static void push_guessed(struct vp_stacks *stacks, uint32_t caller, struct vp_stack *stack)
+{
+	if (caller != VP_NONE)
+		push(stack, marker_frame(stacks, caller, VP_KIND_USER, "[guessed]"),
+		     (struct vp_frame_address){0});
+}
+
 /* Pushes addresses of `tick`'s side, which are innermost first. `calls`: all except the first are
- * return addresses, so the call is before them. */
+ * return addresses, so the call is before them. `guessed`: a bit for each that was guessed. */
 static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
-			const uint64_t *ips, uint32_t count, bool calls, struct vp_stack *stack)
+			const uint64_t *ips, uint32_t count, bool calls, uint64_t guessed,
+			struct vp_stack *stack)
 {
 	uint32_t context = count ? vp_resolver_context(stacks->resolver, tick, part) : 0;
 
@@ -79,6 +106,8 @@ static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, ui
 		uint32_t frame = vp_resolver_frame(stacks->resolver, context, ips[i] - (calls && i),
 						   tick->time, &address.start);
 		push(stack, frame, address);
+		if (i < VP_CHAIN_FRAMES && guessed >> i & 1)
+			push_guessed(stacks, frame, stack);
 	}
 }
 
@@ -103,7 +132,7 @@ static void push_walk(struct vp_stacks *stacks, const struct vp_tick *tick, uint
 			walk = &without;
 		}
 	}
-	push_frames(stacks, tick, part, walk->ips, walk->count, true, stack);
+	push_frames(stacks, tick, part, walk->ips, walk->count, true, walk->guessed, stack);
 }
 
 static enum vp_walk_end end_of_walk(const struct vp_chain_walk *walk)
@@ -118,6 +147,8 @@ static enum vp_walk_end end_of_walk(const struct vp_chain_walk *walk)
 				       [VP_CHAIN_NO_REGISTER] = VP_WALK_NO_REGISTER,
 				       [VP_CHAIN_CHANGED] = VP_WALK_CHANGED};
 
+	if (walk->guessed && walk->end == VP_CHAIN_WHOLE)
+		return VP_WALK_GUESSED;
 	return walk->count && walk->end < VP_ARRAY_SIZE(ends) ? ends[walk->end]
 							      : VP_WALK_NOT_WALKED;
 }
@@ -169,7 +200,7 @@ static void push_behind_kernel(struct vp_stacks *stacks, const struct vp_tick *t
 		  with_user ? VP_WALK_NO_POINTER : VP_WALK_NOT_WALKED);
 	if (with_user)
 		push_guest_user(stacks, tick, part, stack);
-	push_frames(stacks, tick, part, &ip, 1, false, stack);
+	push_frames(stacks, tick, part, &ip, 1, false, 0, stack);
 }
 
 /* The guest kernel's frames, preceded by those of the user space from which it was entered: the top
@@ -192,7 +223,7 @@ static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *ti
 	}
 	if (!tables->entries.count) {
 		note_walk(stacks, VP_WALK_GUEST_KERNEL, VP_WALK_NOT_WALKED);
-		push_frames(stacks, tick, part, &from.ip, 1, false, stack);
+		push_frames(stacks, tick, part, &from.ip, 1, false, 0, stack);
 		return;
 	}
 	vp_unwind_kernel(tables, &from, chain->stack, chain->n_stack, unwind);
@@ -202,7 +233,7 @@ static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *ti
 		push_guest_user(stacks, tick, part, stack);
 	else if (unwind->end == VP_UNWIND_USER)
 		note_walk(stacks, VP_WALK_GUEST_USER, VP_WALK_NOT_WALKED);
-	push_frames(stacks, tick, part, unwind->at, unwind->count, false, stack);
+	push_frames(stacks, tick, part, unwind->at, unwind->count, false, 0, stack);
 }
 
 static void push_guest(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
@@ -212,22 +243,6 @@ static void push_guest(struct vp_stacks *stacks, const struct vp_tick *tick, uin
 		push_guest_kernel(stacks, tick, part, stack);
 	else
 		push_guest_user(stacks, tick, part, stack);
-}
-
-/* Frame between those of a guest and those of the host that works for it. */
-static uint32_t boundary_frame(struct vp_stacks *stacks, uint32_t below)
-{
-	const struct vp_frame *frame = &stacks->frames->at.at[below];
-	struct vp_frame boundary = {.part = frame->part,
-				    .kind = VP_KIND_VM,
-				    .function = vp_frames_text(stacks->frames, "[hypervisor]"),
-				    .module = VP_NONE,
-				    .process = frame->process,
-				    .pid = frame->pid,
-				    .vm = frame->vm,
-				    .vcpu = frame->vcpu};
-
-	return vp_frames_add(stacks->frames, &boundary);
 }
 
 /* The guest frames of a vCPU for which the host is working. */
@@ -252,7 +267,9 @@ static void push_guest_of_vcpu(struct vp_stacks *stacks, const struct vp_tick *t
 	guest.comm = vp_timeline_guest_comm(stacks->timeline, &sample);
 	push_guest(stacks, &guest, part, stack);
 	if (stack->count)
-		push(stack, boundary_frame(stacks, stack->frames[stack->count - 1]),
+		push(stack,
+		     marker_frame(stacks, stack->frames[stack->count - 1], VP_KIND_VM,
+				  "[hypervisor]"),
 		     (struct vp_frame_address){0});
 }
 
@@ -268,9 +285,9 @@ static void push_host(struct vp_stacks *stacks, const struct vp_tick *tick, uint
 	note_walk(stacks, VP_WALK_HOST, end_of_walk(inner));
 	if (with_user)
 		push_frames(stacks, &user, part, chain->host_user.ips, chain->host_user.count, true,
-			    stack);
+			    0, stack);
 	push_frames(stacks, &kernel, part, chain->host_kernel.ips, chain->host_kernel.count, true,
-		    stack);
+		    0, stack);
 }
 
 static void push_all(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,

@@ -14,6 +14,7 @@
 enum vp_walk { VP_WALK_GUEST_USER, VP_WALK_GUEST_KERNEL, VP_WALK_HOST, VP_WALKS };
 enum vp_walk_end {
 	VP_WALK_WHOLE,
+	VP_WALK_GUESSED,     /* whole, with callers that were guessed */
 	VP_WALK_NO_FRAME,    /* code without frame pointers */
 	VP_WALK_TOO_DEEP,    /* more frames than the limit */
 	VP_WALK_UNREADABLE,  /* a page that could not be read */
