@@ -143,7 +143,7 @@ def intervals(run, claims):
     named = next(event for event in sums if event.endswith("/inst_retired/u"))
     claims.check(sums[named] == sums["instructions:u"],
                  f"{named}: {sums[named]}, instructions:u: {sums['instructions:u']}")
-    start = parse_counts(run.command_output(5, "err"))["instructions:u"]
+    start = parse_counts(run.command_output(3, "err"))["instructions:u"]
     claims.near(f"instructions of {LOOPS} loops of 6, in the intervals",
                 sums["instructions:u"] - start, 6 * LOOPS, 3000)
 
@@ -311,7 +311,7 @@ tinyvm --hvc 2000 --mmio 1000 --rounds 100 --loops 4000000
 GUEST_NS = 100 * 4000000 * 6  # of the loops
 
 
-def names_of_guests(run, claims):
+def attributed(run, claims):
     guest = json.loads((run.out / "guests.json").read_text())
     claims.check("Linux version" in json.dumps(guest), "the guest's kernel is found")
     report = json.loads(vperf("report", "--view", "unified", "--format", "json", str(run.out / "names")).stdout)
@@ -323,7 +323,26 @@ def names_of_guests(run, claims):
                  f"{fast + slow} of {all_of_guest} samples of the guest are of the two functions")
     info = vperf("info", str(run.out / "names")).stdout
     claims.check("Guest samples attributed by: memory 100.00%" in info, "all samples of the guest have a process by its memory")
+
+
+def names_of_guests(run, claims):
+    attributed(run, claims)
     mode(run, claims)
+
+
+# Before Linux 5.17, KVM's code does not show which interrupts hit the guest: perf's own mode counts. Trace programs do not load.
+OLD_HOST = "\n".join(NAMES.format(host="bullseye", guest="").split("\n")[:-3]) + """
+command vperf check --json >/out/check.json; vperf record --trace -o /out/trace -- true; echo status=$?
+"""
+
+
+def names_on_old_host(run, claims):
+    attributed(run, claims)
+    features = {feature["name"]: feature for feature in json.loads((run.out / "check.json").read_text())["features"]}
+    found = {name: features[name]["found"] for name in ("sampling programs", "accounting programs", "interval programs", "trace programs")}
+    claims.check(list(found.values()) == [True, True, True, False], f"vperf check: {found}: {features['trace programs']['detail']}")
+    claims.check("status=1" in run.command_output(3) and "trace" in run.command_output(3, "err"),
+                 f"--trace is refused: {run.command_output(3, 'err')!r}"[:300])
 
 
 # The switch of worlds is nVHE's, and the hypervisor's own registers are VHE's.
@@ -386,27 +405,38 @@ def share_of_guest(run, claims):
 
 # Counts of a guest kernel, read from its memory, against its /proc.
 BOOKS = "grep -h -e ctxt -e processes -e pgfault /proc/stat /proc/vmstat"
-COUNTS = HOST.rstrip() + f""" kernel={{suite}}
-guest g1 vcpus=1 memory=256 truth=no kernel={{suite}}
+COUNTS = HOST.rstrip() + f""" kernel={{host}}
+guest g1 vcpus=1 memory=256 truth=no kernel={{guest}}
 command vperf stat -e guest:context-switches,guest:page-faults,guest:forks,time -I 100 --no-agent --vm g1 -o /out/counts -- \
 sh -c "sleep 1; lab-guest run g1 sh -c '{BOOKS}; pingpong --rounds 3000; forkstorm --count 50 --rate 100; {BOOKS}'"
 """.replace("\\\n", "")
 
 
-def counts_of_guest(run, claims):
+# Event: its name in the books, how many the programs make, and the most that come with the search for the kernel and with grep.
+COUNTED = {"guest:context-switches": ("ctxt", 6000, 400), "guest:page-faults": ("pgfault", 20, 400), "guest:forks": ("processes", 52, 10)}
+
+
+def counts_of_guest(run, claims, events=tuple(COUNTED)):
     report = json.loads(vperf("stat", "report", str(run.recording("counts")), "--format", "json").stdout)
     books = {}
     for lines in test_counters.outputs(run, "g1").values():
         for line in lines:
             if match := re.match(r"(ctxt|processes|pgfault) (\d+)", line):
                 books.setdefault(match[1], []).append(int(match[2]))
-    # In the second before, the guest's kernel is found; that, the first grep's start and the last one's end have less than that together.
-    for event, book, done, besides in (("guest:context-switches", "ctxt", 6000, 400), ("guest:page-faults", "pgfault", 20, 400),
-                                       ("guest:forks", "processes", 52, 10)):
+    for event in events:
+        book, done, besides = COUNTED[event]
         before, after = books[book]
         counted = sum(row["events"][event]["counted"] for row in report["intervals"])
         claims.check(done <= after - before <= counted <= after - before + besides,
                      f"{event}: the guest's own books say {after - before}, intervals {counted}")
+    return report
+
+
+def counts_of_old_guest(run, claims):
+    """The counts of page faults are not found in Linux 5.10: they are missing, and not 0."""
+    report = counts_of_guest(run, claims, ("guest:context-switches", "guest:forks"))
+    faults = {row["events"]["guest:page-faults"]["counted"] for row in report["intervals"]}
+    claims.check(faults == {None}, f"page faults of intervals: {faults}")
 
 
 # A VM whose memory is its own: the host's first read takes a page away from it, and it ends. vperf must not read.
@@ -500,10 +530,13 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, names, host and guest trixie", NAMES.format(host="trixie", guest="kernel=trixie"), names_of_guests),
         ("64-bit Arm, share of guest time", SHARE.format(host="bookworm"), share_of_guest),
         ("64-bit Arm, share of guest time, host trixie", SHARE.format(host="trixie"), share_of_guest),
-        ("64-bit Arm, counts of a guest", COUNTS.format(suite="trixie"), counts_of_guest),
-        ("64-bit Arm, counts of a guest, bookworm", COUNTS.format(suite="bookworm"), counts_of_guest),
-        ("64-bit Arm, counts of a guest, sid", COUNTS.format(suite="sid"), counts_of_guest),
+        ("64-bit Arm, counts of a guest", COUNTS.format(host="trixie", guest="trixie"), counts_of_guest),
+        ("64-bit Arm, counts of a guest, bookworm", COUNTS.format(host="bookworm", guest="bookworm"), counts_of_guest),
+        ("64-bit Arm, counts of a guest, sid", COUNTS.format(host="sid", guest="sid"), counts_of_guest),
+        ("64-bit Arm, counts of a guest, bullseye", COUNTS.format(host="bookworm", guest="bullseye"), counts_of_old_guest),
         ("64-bit Arm, a protected VM", PROTECTED, protected),
+        ("64-bit Arm, names, guest bullseye", NAMES.format(host="bookworm", guest="kernel=bullseye"), names_of_guests),
+        ("64-bit Arm, names, host bullseye", OLD_HOST, names_on_old_host),
         ("64-bit Arm, names, nVHE", NAMES.format(host="bookworm append=kvm-arm.mode=nvhe", guest=""), names_of_guests),
         ("64-bit Arm, names, hVHE", NAMES.format(host=HVHE, guest=""), names_with_hvhe),
         ("64-bit Arm, names, pKVM", NAMES.format(host="sid append=kvm-arm.mode=protected", guest=""), names_of_guests),
@@ -512,5 +545,6 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, chains, pages of 16 KiB", CHAINS.format(host="sid", guest="kernel=sid flavour=16k"), chains_of_guest),
         ("64-bit Arm, chains, host and guest sid", CHAINS.format(host="sid", guest="kernel=sid"), chains_of_guest),
         ("64-bit Arm, chains", CHAINS.format(host="bookworm", guest=""), chains_of_guest),
+        ("64-bit Arm, chains, guest bullseye", CHAINS.format(host="bookworm", guest="kernel=bullseye"), chains_of_guest),
         ("64-bit Arm, chains, host and guest trixie", CHAINS.format(host="trixie", guest="kernel=trixie"), chains_of_guest),
         ("64-bit Arm, whole", WHOLE, whole), ("64-bit Arm, selftest", test_selftest.ARM, test_selftest.arm)]

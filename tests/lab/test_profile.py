@@ -123,20 +123,25 @@ def busy_two_of_six(run, claims):
 
 def modes_of_guest(run, claims):
     """User space and kernel of a guest, against a program that knows what it spent in each: what is left of the exact guest time is
-    interrupts, and the start of the program."""
+    interrupts, and the start of the program. A signal makes a piece of work longer by guest time, and by the time of its exits."""
     log = (run.out / "guest-g1" / "workloads.log").read_text()
-    known = [[int(ns) for ns in words] for words in re.findall(r"modes: user_ns=(\d+) kernel_ns=(\d+)", log)]
+    known = [[int(n) for n in words]
+             for words in re.findall(r"modes: user_ns=(\d+) kernel_ns=(\d+) .*signals=(\d+) signal_ns=(\d+)", log)]
     others = []
-    for (user, kernel), recording in zip(known, ("modes", "timers")):
+    for (user, kernel, _, _), recording in zip(known, ("modes", "timers")):
         report = run.report("guest", "--vm", "g1", recording=recording)
         account = json.loads(vperf("account", str(run.recording(recording)), "--json").stdout)
         guest, = (row["ns"] for row in account["states"] if (row["vm"], row["state"]) == ("g1", "guest"))
         sampled = {kind: sum(row["samples"] for row in report["rows"] if row["kind"] == kind) for kind in ("user", "kernel")}
-        others.append(100 * (guest - user - kernel) / guest)
+        others.append((guest - user - kernel, guest))
         claims.share(f"{recording}: user space of the guest's time, by the program and the account", sampled["user"],
                      (sum(sampled.values()), report), 100 * user / guest)
-    claims.check(len(others) == 2 and 0 <= others[0] < 10 < others[1] < 60,
-                 f"neither user space nor system calls are {others} % of the guest's time, without and with 10,000 signals a second")
+    (plain, guest), (with_signals, _) = others
+    claims.check(0 <= plain < 0.1 * guest, f"neither user space nor system calls are {plain / 1e6} of {guest / 1e6} ms")
+    _, _, signals, signal_ns = known[1]
+    claims.check(9000 < signals < 10500 and 0.2 * signal_ns < with_signals / signals < 1.2 * signal_ns,
+                 f"with {signals} signals they are {with_signals / signals:.0f} ns of guest time for each; "
+                 f"a signal takes {signal_ns} ns with its exits")
 
 
 def fork_storm(run, claims):

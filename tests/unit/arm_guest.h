@@ -71,6 +71,7 @@ static inline void make_arm(unsigned page_bits, unsigned va_bits, bool functions
 		built_put64(&guest, area + PERCPU_ENTRY_TASK, cpu ? second : init);
 		built_put64(&guest, queue + pack->at.rq_idle,
 			    cpu ? second : BUILT_TEXT + AT_INIT_TASK);
+		built_put64(&guest, queue + pack->at.rq_curr, cpu ? second : init);
 		put32(built_at(&guest, queue + pack->at.rq_cpu), cpu);
 		arm.tpidr1[cpu] = area - (BUILT_TEXT + PERCPU_AT);
 	}

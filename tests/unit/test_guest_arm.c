@@ -344,6 +344,48 @@ static void test_kernel(void **state)
 	}
 }
 
+/* Linux 5.10 has no per-CPU variables in its BTF: the run queue is found by its contents, and a
+ * CPU's current task by that. */
+static void test_run_queue_by_contents(void **state)
+{
+	static const char section[] = ".data..percpu";
+
+	for (unsigned other = 0; other < 3; other++) {
+		vp_guest_cpus cpus = {0};
+		struct vp_guest_task task;
+		struct opened opened;
+		bool unsettled;
+		make_arm(12, 48, true);
+		char *name = memmem(guest.image, sizeof(guest.image), section, sizeof(section));
+		assert_non_null(name);
+		name[1] = 'x';
+		const uint32_t queue = PERCPU_AT + PERCPU_RUNQUEUES;
+		for (unsigned cpu = 0; cpu < 2; cpu++) {
+			uint64_t here = BUILT_TEXT + queue + arm.tpidr1[cpu];
+			if (other == 1) /* what it points to has no name */
+				built_put64(&guest, here + guest.pack.at.rq_curr, here);
+			if (other == 2) /* a copy, so that there are two places */
+				memcpy(built_at(&guest, here + 128), built_at(&guest, here), 128);
+		}
+		expect_no_error(open_arm(&opened));
+		if (other == 0) {
+			assert_null(opened.kernel.lacks);
+			assert_int_equal(opened.kernel.pack.symbol.runqueues.offset, queue);
+			assert_int_equal(opened.kernel.pack.symbol.entry_task.offset,
+					 queue + guest.pack.at.rq_curr);
+			expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled));
+			assert_int_equal(cpus.count, 2);
+			assert_int_equal(cpus.at[1].cpu, 1);
+			assert_true(vp_guest_cpu_task(&opened.kernel, &cpus.at[0], &task));
+			assert_string_equal(task.comm, "init");
+		} else {
+			assert_non_null(opened.kernel.lacks);
+		}
+		vp_vec_deinit(&cpus);
+		close_arm(&opened);
+	}
+}
+
 /* By the kernel's own table, if no vCPU's registers tell; KVM has a vCPU's number in three pieces
  * of its id. */
 static void test_cpus_by_table(void **state)
@@ -672,14 +714,23 @@ static void test_modules_later(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_pages),          cmocka_unit_test(test_blocks),
-	    cmocka_unit_test(test_wide_addresses), cmocka_unit_test(test_wide_tables),
-	    cmocka_unit_test(test_contiguous),     cmocka_unit_test(test_attributes),
-	    cmocka_unit_test(test_header),         cmocka_unit_test(test_lies),
-	    cmocka_unit_test(test_kernel),         cmocka_unit_test(test_copy_of_first_task),
-	    cmocka_unit_test(test_cpus_by_table),  cmocka_unit_test(test_page_sizes),
-	    cmocka_unit_test(test_memmap),         cmocka_unit_test(test_nothing_to_find),
-	    cmocka_unit_test(test_modules),        cmocka_unit_test(test_forks),
+	    cmocka_unit_test(test_pages),
+	    cmocka_unit_test(test_blocks),
+	    cmocka_unit_test(test_wide_addresses),
+	    cmocka_unit_test(test_wide_tables),
+	    cmocka_unit_test(test_contiguous),
+	    cmocka_unit_test(test_attributes),
+	    cmocka_unit_test(test_header),
+	    cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_kernel),
+	    cmocka_unit_test(test_copy_of_first_task),
+	    cmocka_unit_test(test_run_queue_by_contents),
+	    cmocka_unit_test(test_cpus_by_table),
+	    cmocka_unit_test(test_page_sizes),
+	    cmocka_unit_test(test_memmap),
+	    cmocka_unit_test(test_nothing_to_find),
+	    cmocka_unit_test(test_modules),
+	    cmocka_unit_test(test_forks),
 	    cmocka_unit_test(test_modules_later),
 	};
 

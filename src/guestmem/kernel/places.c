@@ -17,7 +17,10 @@ enum {
 	SMALLEST_BTF = 1024, /* a kernel's BTF has megabytes */
 	LARGEST_BTF = 64 << 20,
 	COMM = 16,
+	MAX_TID = 4 << 20,
 	PAGE = 4096,
+	CACHE_LINE = 64, /* alignment of run queues */
+	MAX_TRIED = 4,   /* CPUs whose run queue is looked for */
 	MODULE_NAME = 56,
 	LARGEST_FUNCTION = 16384,
 	MODULE_READS = 1 << 16, /* of list entries; a kernel's image has some hundred lists */
@@ -140,44 +143,69 @@ static void find_init_task(struct vp_guest_kernel *kernel, const struct vp_buffe
 	}
 }
 
-/* Whether a CPU's variables start at `section`: its run queue points to its idle task. */
-static bool is_percpu(const struct vp_guest_kernel *kernel, uint64_t section, uint32_t runqueues)
+/* Whether a CPU's current task may be at `address`: its idle task, or one with a name and valid
+ * ids. */
+static bool is_current_task(const struct vp_guest_kernel *kernel, uint64_t address, uint32_t cpu)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	const struct vp_guest_view *view = &kernel->view;
-	uint64_t queue = section + runqueues, idle;
+	char name[COMM];
+	uint32_t tgid, pid;
+
+	return is_idle_task(kernel, address, cpu) ||
+	       (address >> 63 && address % 8 == 0 &&
+		vp_guest_view_read(view, address + pack->at.task_comm, name, sizeof(name)) &&
+		name[0] && memchr(name, 0, sizeof(name)) &&
+		vp_guest_view_u32(view, address + pack->at.task_pid, &pid) && pid &&
+		pid <= MAX_TID && vp_guest_view_u32(view, address + pack->at.task_tgid, &tgid) &&
+		tgid && tgid <= MAX_TID);
+}
+
+/* Whether a CPU's run queue is at `queue`: it points to its idle task and to its current one. */
+static bool is_runqueue(const struct vp_guest_kernel *kernel, uint64_t queue)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const struct vp_guest_view *view = &kernel->view;
+	uint64_t idle, current;
 	uint32_t cpu;
 
 	return vp_guest_view_u64(view, queue + pack->at.rq_idle, &idle) && idle >> 63 &&
 	       vp_guest_view_u32(view, queue + pack->at.rq_cpu, &cpu) &&
-	       is_idle_task(kernel, idle, cpu);
+	       is_idle_task(kernel, idle, cpu) &&
+	       vp_guest_view_u64(view, queue + pack->at.rq_curr, &current) &&
+	       is_current_task(kernel, current, cpu);
 }
 
-/* Finds the start of the per-CPU section in the image: the page boundary from which the most
- * per-CPU bases lead to a CPU's variables. From a wrong one, some may, but not all. */
-static bool find_section(const struct vp_guest_kernel *kernel, uint32_t runqueues, uint64_t *ret)
+/* Finds the run queue in the image: `after` a multiple of `step`, where the most per-CPU bases lead
+ * to a CPU's. From a wrong place, some may, but not all. False: no place, or several. */
+static bool find_runqueues(const struct vp_guest_kernel *kernel, uint32_t step, uint32_t after,
+			   uint64_t *ret)
 {
 	const struct vp_guest_view *view = &kernel->view;
-	size_t most = 0;
+	size_t most = 0, places = 0;
 
-	for (uint64_t at = 0; at < view->image_size; at += PAGE) {
+	for (uint64_t at = after; at < view->image_size; at += step) {
 		size_t fits = 0;
-		for (size_t i = 0; i < view->n_vcpus; i++) {
+		for (size_t i = 0, tried = 0; i < view->n_vcpus && tried < MAX_TRIED; i++) {
 			uint64_t base = view->vcpus[i].tpidr1;
-			fits += base && is_percpu(kernel, kernel->text + at + base, runqueues);
+			tried += base != 0;
+			fits += base && is_runqueue(kernel, kernel->text + at + base);
 		}
-		if (fits <= most)
+		if (!fits || fits < most)
 			continue;
+		places = fits > most ? 1 : places + 1;
+		if (fits > most)
+			*ret = at;
 		most = fits;
-		*ret = at;
 	}
-	return most > 0;
+	return places == 1;
 }
 
-void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_buffer *image,
-				const struct vp_guest_btf *btf)
+/* Finds per-CPU variables by their offsets in the section, which BTF has since pahole 1.18 with
+ * Linux 5.11. */
+static void find_percpu(struct vp_kernel_pack *pack, const struct vp_guest_kernel *kernel,
+			const struct vp_guest_btf *btf, uint32_t runqueues)
 {
-	struct vp_kernel_pack *pack = &kernel->pack;
 	const struct {
 		const char *name;
 		struct vp_pack_symbol *symbol;
@@ -185,8 +213,34 @@ void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_
 			 {"runqueues", &pack->symbol.runqueues},
 			 {"vm_event_states", &pack->symbol.vm_event_states},
 			 {"kstat", &pack->symbol.kstat}};
-	uint32_t runqueues, at;
-	uint64_t section;
+	uint64_t place;
+	uint32_t at;
+
+	if (!find_runqueues(kernel, PAGE, runqueues, &place))
+		return;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(variables); i++)
+		if (vp_guest_btf_percpu(btf, variables[i].name, &at))
+			put_place(variables[i].symbol, place - runqueues + at);
+}
+
+/* Finds the run queue by its contents. Its current task is that of __entry_task, apart from the
+ * middle of a switch. */
+static void find_percpu_by_contents(struct vp_kernel_pack *pack,
+				    const struct vp_guest_kernel *kernel)
+{
+	uint64_t place;
+
+	if (!find_runqueues(kernel, CACHE_LINE, 0, &place))
+		return;
+	put_place(&pack->symbol.runqueues, place);
+	put_place(&pack->symbol.entry_task, place + pack->at.rq_curr);
+}
+
+void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_buffer *image,
+				const struct vp_guest_btf *btf)
+{
+	struct vp_kernel_pack *pack = &kernel->pack;
+	uint32_t runqueues;
 
 	if (pack->at.task_comm == VP_PACK_NONE || pack->at.task_pid == VP_PACK_NONE ||
 	    pack->at.task_tgid == VP_PACK_NONE || pack->at.task_tasks == VP_PACK_NONE)
@@ -194,12 +248,12 @@ void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_
 	if (is_unknown(pack->symbol.init_task))
 		find_init_task(kernel, image);
 	if (!is_unknown(pack->symbol.entry_task) || pack->at.rq_idle == VP_PACK_NONE ||
-	    pack->at.rq_cpu == VP_PACK_NONE || !vp_guest_btf_percpu(btf, "runqueues", &runqueues) ||
-	    !find_section(kernel, runqueues, &section))
+	    pack->at.rq_cpu == VP_PACK_NONE || pack->at.rq_curr == VP_PACK_NONE)
 		return;
-	for (size_t i = 0; i < VP_ARRAY_SIZE(variables); i++)
-		if (vp_guest_btf_percpu(btf, variables[i].name, &at))
-			put_place(variables[i].symbol, section + at);
+	if (vp_guest_btf_percpu(btf, "runqueues", &runqueues))
+		find_percpu(pack, kernel, btf, runqueues);
+	else
+		find_percpu_by_contents(pack, kernel);
 }
 
 static bool is_module_name(const char *name)
