@@ -374,6 +374,64 @@ const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stre
 	}
 }
 
+/* The packet that starts at this offset of the file. */
+static struct found packet_of_file(const struct vp_stream_reader *stream, uint64_t offset)
+{
+	char bytes[sizeof(struct vp_zstd_lead)];
+	uint64_t at = offset - stream->offset;
+
+	if (offset >= stream->offset && at + begin_size(stream) <= stream->filled)
+		return trace_reader_packet_at(stream, stream->window + at, stream->filled - at);
+	ssize_t got = vp_pread(stream->fd, bytes, begin_size(stream), (off_t)offset);
+	return trace_reader_packet_at(stream, bytes, got > 0 ? (size_t)got : 0);
+}
+
+static bool packet_is_next(const struct found *found, uint32_t number, uint64_t until)
+{
+	const struct vp_packet_header *header = &found->lead.header;
+
+	return found->size && header->flags & VP_PACKET_CONTINUES &&
+	       header->packet_seq_num == number && header->timestamp_end < until;
+}
+
+uint64_t vp_stream_position(const struct vp_stream_reader *stream)
+{
+	return stream->offset + stream->packet_at;
+}
+
+void vp_stream_seek(struct vp_stream_reader *stream, uint64_t position)
+{
+	if (position >= stream->offset && position - stream->offset <= stream->filled) {
+		stream->packet_at = (size_t)(position - stream->offset);
+	} else {
+		stream->offset = position;
+		stream->filled = stream->packet_at = 0;
+	}
+	stream->cursor.at = stream->cursor.end;
+}
+
+uint32_t vp_stream_skip_continuing(struct vp_stream_reader *stream, uint64_t until)
+{
+	uint64_t position = vp_stream_position(stream);
+	struct found next, second;
+	uint32_t number, skipped = 0;
+
+	if (!stream->packet || stream->cursor.at < stream->cursor.end)
+		return 0;
+	number = stream->packet->packet_seq_num + 1;
+	next = packet_of_file(stream, position);
+	for (; packet_is_next(&next, number, until); number++, skipped++) {
+		second = packet_of_file(stream, position + next.size);
+		if (!packet_is_next(&second, number + 1, until))
+			break;
+		position += next.size;
+		next = second;
+	}
+	if (skipped)
+		vp_stream_seek(stream, position);
+	return skipped;
+}
+
 const struct vp_packet_header *vp_stream_packet(const struct vp_stream_reader *stream)
 {
 	return stream->packet;
@@ -426,15 +484,6 @@ static bool find_packet(const struct vp_stream_reader *stream, uint64_t *offset,
 		if (find_packet_in(stream, piece, offset, found))
 			return true;
 	return false;
-}
-
-/* The packet that starts at this offset of the file. */
-static struct found packet_of_file(const struct vp_stream_reader *stream, uint64_t offset)
-{
-	char bytes[sizeof(struct vp_zstd_lead)];
-	ssize_t got = vp_pread(stream->fd, bytes, begin_size(stream), (off_t)offset);
-
-	return trace_reader_packet_at(stream, bytes, got > 0 ? (size_t)got : 0);
 }
 
 bool vp_stream_time_near(const struct vp_stream_reader *stream, uint64_t offset, uint64_t *time)

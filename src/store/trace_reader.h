@@ -107,6 +107,19 @@ static inline void vp_stream_skip(struct vp_stream_reader *stream, const char *a
 	cursor->at = at;
 	cursor->records += count;
 }
+/* Position of the next packet in the file. */
+uint64_t vp_stream_position(const struct vp_stream_reader *stream);
+/* Continues with the packet at that position. */
+void vp_stream_seek(struct vp_stream_reader *stream, uint64_t position);
+/* After the last record of a packet: skips packets that only continue it (VP_PACKET_CONTINUES) and
+ * end before `until`, all but the last one of them, by their headers alone. Returns their number.
+ * The records of the packet itself stay valid until the next one is read. */
+uint32_t vp_stream_skip_continuing(struct vp_stream_reader *stream, uint64_t until);
+/* Counts records that another reader has read in place of this one. */
+static inline void vp_stream_count(struct vp_stream_reader *stream, uint64_t count)
+{
+	((struct vp_stream_cursor *)stream)->records += count;
+}
 /* The next packet, decompressed: vp_packet_header_size() bytes, valid until the next call; NULL at
  * the end. Not to be mixed with reading records. */
 const struct vp_packet_header *vp_stream_next_packet(struct vp_stream_reader *stream);

@@ -159,6 +159,8 @@ static void index_all(struct vp_names *names)
 	vp_names_index_modules(names);
 	index_mappings(names);
 	index_jit(names);
+	names->function_of_symbol =
+	    vp_alloc((names->maps.symbols.count + 1) * sizeof(*names->function_of_symbol));
 }
 
 struct vp_error *vp_names_load(const char *path, const struct vp_names_options *options,
@@ -231,6 +233,7 @@ void vp_names_free(struct vp_names *names)
 	vp_vec_deinit(&names->module_bases);
 	vp_intern_deinit(&names->strings);
 	vp_map_deinit(&names->function_of_text);
+	free(names->function_of_symbol);
 	vp_maps_deinit(&names->maps);
 	vp_names_free(names->second);
 	pthread_mutex_destroy(&names->looking);

@@ -145,13 +145,15 @@ static void name_module(struct vp_names *names, const struct vp_names_kernel_sym
 void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name *name)
 {
 	size_t above = VP_FIRST(i, names->kernel.count, names->kernel.at[i].addr > addr);
-	const struct vp_names_kernel_symbol *symbol = above ? &names->kernel.at[above - 1] : NULL;
+	struct vp_names_kernel_symbol *symbol = above ? &names->kernel.at[above - 1] : NULL;
 	name->module = "[kernel]";
 	if (names->kernel_text && addr >= names->kernel_text)
 		name->module_offset = addr - names->kernel_text;
 	if (!symbol || addr >= symbol->end)
 		return;
-	name->function = vp_names_function_text(names, symbol->name);
+	if (!symbol->function)
+		symbol->function = vp_names_function_text(names, symbol->name);
+	name->function = symbol->function;
 	name->function_offset = addr - symbol->addr;
 	name->function_size = symbol->end - symbol->addr;
 	if (above < names->kernel.count && names->kernel.at[above].addr < symbol->end)

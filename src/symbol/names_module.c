@@ -191,6 +191,21 @@ static uint64_t size_to_next(uint64_t start, uint64_t size, bool has_next, uint6
 	return size;
 }
 
+/* Names a function by its symbol in the symbol map, whose images have been sorted. */
+static void name_by_symbol(struct vp_names *names, const struct vp_maps_symbol *symbol,
+			   struct vp_name *name)
+{
+	const char **function = &names->function_of_symbol[symbol - names->maps.symbols.at];
+
+	if (!*function && vp_maps_is_nameless(&names->maps, symbol->name)) {
+		name_by_offset(names, symbol->addr, name);
+		return;
+	}
+	if (!*function)
+		*function = vp_names_function_text(names, symbol->name);
+	name->function = *function;
+}
+
 static void find_in_text(struct vp_names *names, const struct vp_maps_image *image, uint64_t offset,
 			 struct vp_name *name)
 {
@@ -202,10 +217,7 @@ static void find_in_text(struct vp_names *names, const struct vp_maps_image *ima
 	const struct vp_maps_symbol *symbol = &symbols[above - 1];
 	if (symbol->size && offset - symbol->addr >= symbol->size)
 		return;
-	if (vp_maps_is_nameless(&names->maps, symbol->name))
-		name_by_offset(names, symbol->addr, name);
-	else
-		name->function = vp_names_function_text(names, symbol->name);
+	name_by_symbol(names, symbol, name);
 	name->function_offset = offset - symbol->addr;
 	name->function_size = size_to_next(symbol->addr, symbol->size, above < image->count,
 					   above < image->count ? symbols[above].addr : 0);

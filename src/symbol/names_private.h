@@ -51,6 +51,7 @@ struct vp_names_module {
 struct vp_names_kernel_symbol {
 	uint64_t addr, end;
 	vp_text name, module;
+	const char *function; /* its name; NULL: not looked up yet */
 };
 
 struct vp_names {
@@ -60,6 +61,7 @@ struct vp_names {
 	bool no_files, map_only;
 	struct vp_names_clock clock;
 	struct vp_intern strings;
+	const char **function_of_symbol; /* of maps.symbols, as in struct vp_names_kernel_symbol */
 	struct vp_map function_of_text; /* offset of a symbol in the text → its name in `strings` */
 
 	VP_VEC(struct vp_names_kernel_symbol) kernel; /* text symbols by address, one per address */

@@ -251,6 +251,7 @@ void vp_batches_taken(struct vp_batches *batches, uint64_t records, uint64_t las
 
 	if (last > timeline->last)
 		timeline->last = last;
+	timeline->pcpus.at[batches->current.stream].records += records;
 	if (batches->merging) /* continue the merge */
 		return;
 	/* The head was returned before the batch; its other records were not. */

@@ -16,8 +16,8 @@
 #include "timeline/survey.h"
 
 enum {
-	MAX_PROBES = 128, /* of all streams together */
-	MIN_PROBES = 8,   /* minimum per stream */
+	MAX_PROBES = 64, /* of all streams together */
+	MIN_PROBES = 4,  /* minimum per stream */
 };
 /* Cost of surveying a record, relative to counting it. */
 #define SURVEY_COST 0.1
@@ -152,18 +152,19 @@ static void stretch_set_ticks(struct vp_timeline *timeline, struct vp_survey *su
 }
 
 void vp_segment_init(struct vp_timeline *timeline, const struct vp_recording *recording,
-		     vp_vms *vms, const vp_stream_readers *streams, uint64_t from, uint64_t until)
+		     vp_vms *vms, const vp_stream_readers *streams,
+		     const struct vp_segment *segment)
 {
 	struct vp_survey survey;
 
-	if (!from) {
+	if (!segment->from) {
 		vp_timeline_init(timeline, recording, vms, streams, NULL);
-		timeline->until = until;
+		timeline->until = segment->until;
 		return;
 	}
-	vp_survey_make(streams, from, &survey);
+	vp_survey_make(streams, &segment->needs, segment->from, &survey);
 	vp_timeline_init(timeline, recording, vms, streams, survey.heads);
-	timeline->until = until;
+	timeline->until = segment->until;
 	timeline->first = survey.first;
 	timeline->last = survey.last;
 	add_vcpus(&timeline->guests, &survey);

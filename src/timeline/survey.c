@@ -276,17 +276,107 @@ static void pass_by(struct vp_survey *survey, struct vp_survey_pcpu *pcpu,
 	cursor->records += records;
 }
 
+/* As in packet_threads.c: threads of marked packets have at most 24 bits. */
+static uint64_t survey_key(const struct vp_vcpu_in *record)
+{
+	return (uint64_t)record->vm << 32 | (uint64_t)record->id << 24 | (record->tid & 0xffffff);
+}
+
+static void survey_threads_deinit(struct vp_survey_threads *threads)
+{
+	vp_map_deinit(&threads->reasons);
+	vp_vec_deinit(&threads->keys);
+	threads->ticked = false;
+}
+
+/* The threads of the packet just read. */
+static void threads_of_packet(struct vp_stream_reader *stream, struct vp_survey_threads *ret)
+{
+	const char *at = (const char *)(vp_stream_packet(stream) + 1);
+	const char *end = vp_stream_packet_end(stream);
+	bool inserted;
+
+	survey_threads_deinit(ret);
+	while (at < end) {
+		const struct vp_vcpu_in *record = (const void *)at;
+		const struct kind *kind = &kinds[record->id <= VP_ID_MAX ? record->id : 0];
+		size_t size = vp_record_size(record->id);
+		if (!size || size > (size_t)(end - at))
+			return;
+		at += size;
+		if (!kind->of_thread)
+			continue;
+		ret->ticked |= kind->is_tick;
+		uint32_t *reason = vp_map_insert(&ret->reasons, survey_key(record), 0, &inserted);
+		*reason |= (record->flags & kind->flags & VP_HAS_EXIT_REASON) != 0;
+		if (inserted)
+			vp_vec_push(&ret->keys, survey_key(record));
+	}
+}
+
+/* Whether the packet just read has all that skipped ones may have left: their threads and types of
+ * records are among those of the packet before them. */
+static bool survey_has_all(const struct vp_survey *survey, struct vp_stream_reader *stream)
+{
+	const struct vp_survey_threads *first = &survey->skip.first;
+	struct vp_survey_threads last = {0};
+	bool all = true;
+
+	threads_of_packet(stream, &last);
+	if (survey->needs.weights)
+		all = last.ticked;
+	for (size_t i = 0; survey->needs.homes && all && i < first->keys.count; i++) {
+		uint64_t key = first->keys.at[i];
+		const uint32_t *reason = vp_map_find(&last.reasons, key);
+		all = reason && (*reason || !kinds[key >> 24 & 0xff].reason_at);
+	}
+	survey_threads_deinit(&last);
+	return all;
+}
+
+/* At the end of a packet: skips packets that only continue it, or has skipped ones read. */
+static void survey_skip(struct vp_survey *survey, struct vp_stream_reader *stream, uint64_t until,
+			struct vp_survey_moment *now)
+{
+	const struct vp_packet_header *packet = vp_stream_packet(stream);
+	struct vp_survey_skip *skip = &survey->skip;
+	bool was_pending = skip->is_pending;
+
+	if (!packet || survey->needs.ticks)
+		return;
+	skip->is_pending = false;
+	if (was_pending && !survey_has_all(survey, stream)) {
+		skip->read_to = packet->packet_seq_num;
+		vp_stream_seek(stream, skip->position);
+		now->time = skip->time;
+		return;
+	}
+	if (packet->packet_seq_num < skip->read_to)
+		return;
+	skip->position = vp_stream_position(stream);
+	skip->time = now->time;
+	if (!vp_stream_skip_continuing(stream, until) ||
+	    !(survey->needs.homes || survey->needs.weights))
+		return;
+	threads_of_packet(stream, &skip->first);
+	skip->is_pending = true;
+}
+
 /* The next record of the stream. Postponed records are processed before the reader replaces the
  * packet. */
 static const struct vp_record_header *next_of(struct vp_survey *survey,
-					      struct vp_stream_reader *stream, uint32_t number)
+					      struct vp_stream_reader *stream, uint64_t until,
+					      struct vp_survey_moment *now)
 {
 	const struct vp_stream_cursor *cursor = (const void *)stream;
 	size_t size =
 	    vp_record_size(((const struct vp_record_header *)(const void *)cursor->at)->id);
 
-	if (!size || size > (size_t)(cursor->end - cursor->at))
-		settle_all(survey, number);
+	if (!size || size > (size_t)(cursor->end - cursor->at)) {
+		settle_all(survey, now->stream);
+		if (cursor->at == cursor->end)
+			survey_skip(survey, stream, until, now);
+	}
 	return vp_stream_next(stream);
 }
 
@@ -299,8 +389,11 @@ static void survey_stream(struct vp_survey *survey, struct vp_stream_reader *str
 
 	for (size_t i = 0; i < VP_SURVEY_RECENT; i++)
 		survey->recent[i].is_born = false;
+	survey->skip.is_pending = false;
+	survey->skip.read_to = 0;
 	vp_stream_trust(stream, true);
-	while ((record.header = next_of(survey, stream, number)) && record.header->time < until) {
+	while ((record.header = next_of(survey, stream, until, &now)) &&
+	       record.header->time < until) {
 		uint64_t time = record.header->time;
 		if (!survey->first || (!now.time && time < survey->first))
 			survey->first = time;
@@ -312,13 +405,16 @@ static void survey_stream(struct vp_survey *survey, struct vp_stream_reader *str
 	}
 	settle_all(survey, number);
 	vp_stream_trust(stream, false);
+	if (!survey->needs.ticks)
+		((struct vp_stream_cursor *)stream)->records = record.header != NULL;
 	survey->heads[number] = record.header;
 	survey->last = now.time > survey->last ? now.time : survey->last;
 }
 
-void vp_survey_make(const vp_stream_readers *streams, uint64_t until, struct vp_survey *ret)
+void vp_survey_make(const vp_stream_readers *streams, const struct vp_survey_needs *needs,
+		    uint64_t until, struct vp_survey *ret)
 {
-	*ret = (struct vp_survey){0};
+	*ret = (struct vp_survey){.needs = *needs};
 	ret->heads = vp_alloc((streams->count + 1) * sizeof(*ret->heads));
 	for (uint32_t i = 0; i < streams->count; i++) {
 		vp_vec_push(&ret->pcpus, (struct vp_survey_pcpu){0});
@@ -329,6 +425,7 @@ void vp_survey_make(const vp_stream_readers *streams, uint64_t until, struct vp_
 void vp_survey_deinit(struct vp_survey *survey)
 {
 	free(survey->heads);
+	survey_threads_deinit(&survey->skip.first);
 	vp_vec_each (&survey->pcpus, pcpu)
 		free(pcpu->chain);
 	vp_vec_deinit(&survey->pcpus);

@@ -67,7 +67,32 @@ struct vp_survey_recent {
 	const struct vp_vcpu_in *last[2];
 };
 
+/* State that the caller needs. Packets that only continue another one are skipped if their state
+ * is known from others. */
+struct vp_survey_needs {
+	bool ticks;   /* each tick: last times, stacks; nothing is skipped */
+	bool homes;   /* locations and exits of vCPUs */
+	bool weights; /* weights of samples */
+};
+
+/* Threads and types of records in a packet (survey_key()) → whether one has an exit reason. */
+struct vp_survey_threads {
+	struct vp_map reasons;
+	VP_VEC(uint64_t) keys;
+	bool ticked; /* it has a sample */
+};
+
+/* Skipping of packets in a stream. */
+struct vp_survey_skip {
+	bool is_pending;                /* the packet after the skipped ones is being read … */
+	struct vp_survey_threads first; /* … which must have all threads of that before them, … */
+	uint64_t position, time;        /* … or they are read after all: from here … */
+	uint32_t read_to;               /* … to the packet with this number */
+};
+
 struct vp_survey {
+	struct vp_survey_needs needs;
+	struct vp_survey_skip skip;
 	const struct vp_record_header *
 	    *heads;           /* by stream: the first record not before `until`; NULL: none */
 	uint64_t first, last; /* times of records, or 0 */
@@ -80,8 +105,10 @@ struct vp_survey {
 };
 
 /* Reads each stream up to its first record not before `until`, which becomes its head. Checksums
- * are not verified; the reader that counts these records verifies them. */
-void vp_survey_make(const vp_stream_readers *streams, uint64_t until, struct vp_survey *ret);
+ * are not verified; the reader that counts these records verifies them. Unless ticks are needed,
+ * the streams count their heads as records, and none of those before. */
+void vp_survey_make(const vp_stream_readers *streams, const struct vp_survey_needs *needs,
+		    uint64_t until, struct vp_survey *ret);
 void vp_survey_deinit(struct vp_survey *survey);
 
 static inline bool vp_survey_is_before(const struct vp_survey_moment *a,

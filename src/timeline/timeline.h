@@ -27,8 +27,9 @@ enum { VP_OCCUPANTS = 256 };
 
 struct vp_pcpu {
 	uint64_t last_tick;
-	uint64_t events; /* weight of the next sample; 0: that of the recording */
-	bool of_vcpus;   /* not a pCPU: the stream has samples of vCPUs by their own CPU time */
+	uint64_t events;  /* weight of the next sample; 0: that of the recording */
+	uint64_t records; /* number of records that vp_batches_taken() reported */
+	bool of_vcpus;    /* not a pCPU: the stream has samples of vCPUs by their own CPU time */
 	struct vp_chain *chain; /* NULL: no sample of this pCPU had a stack so far */
 };
 

@@ -20,6 +20,7 @@
 
 #define NAME "passes.data"
 enum { TICKS = 400, MANY_TICKS = 6000, PCPUS = 3, RECORDINGS = 16, VMS = 3 };
+enum { PACKETS = 120, PACKET = 12, THREADS = 6 };
 
 static uint64_t random_state;
 
@@ -123,6 +124,60 @@ static void make_recording(uint32_t number, uint64_t ticks)
 				make_record(&made, pcpu, tick - (backwards && !any(20)), chains);
 		}
 	made_end(&made, ticks);
+}
+
+/* Records of a pCPU's packet: of these threads (a bit each, at least one), each of them at least
+ * once. */
+static void make_packet(struct made *made, uint32_t pcpu, uint64_t first, uint32_t threads,
+			unsigned vcpu)
+{
+	for (uint64_t tick = first; tick < first + PACKET; tick++) {
+		uint32_t thread = tick - first < THREADS ? (uint32_t)(tick - first) : any(THREADS);
+		int exit = any(4) ? MADE_INTR : any(2) ? MADE_HLT : MADE_UNKNOWN;
+		while (!(threads & 1u << thread))
+			thread = (thread + 1) % THREADS;
+		made->offset = any(MADE_PERIOD / 2);
+		if (made->about.weighting == VP_WEIGHTING_EVENTS && any(2))
+			made_period(made, pcpu, tick, 1 + any(1000));
+		if (thread == 0)
+			made_guest(made, pcpu, tick, 0, vcpu, VP_MODE_GUEST_USER, exit);
+		else if (thread == 1)
+			made_in_kvm(made, pcpu, tick, 1, vcpu, exit);
+		else if (thread == 2)
+			made_out(made, pcpu, tick, 1, vcpu, exit, any(2));
+		else if (thread == 3)
+			made_in_vmm(made, pcpu, tick, 0, vcpu);
+		else
+			made_host(made, pcpu, tick, 50 + thread, VP_MODE_USER);
+	}
+	vp_trace_flush(made->writer, vp_stream_of_pcpu(pcpu), 0);
+}
+
+/* Many packets, most of which only continue the previous one: of the same threads, or of fewer. By
+ * number: weighted by events, with changes of names. */
+static void make_packets(uint32_t number)
+{
+	uint32_t threads[PCPUS] = {1, 1, 1}, vcpus[PCPUS] = {0, 1, 0};
+	struct made made;
+
+	random_state = 0x9e3779b97f4a7c15ULL * (number + 1);
+	made_begin(&made, NAME, VMS);
+	made.pcpus = made.about.pcpus = PCPUS;
+	made.about.weighting = number % 2 ? VP_WEIGHTING_EVENTS : VP_WEIGHTING_TICKS;
+	made.about.events = 3;
+	for (uint64_t tick = 1; tick < PACKETS * PACKET; tick += PACKET)
+		for (uint32_t pcpu = 0; pcpu < PCPUS; pcpu++) {
+			if (!any(8))
+				threads[pcpu] = 1 + any((1 << THREADS) - 1);
+			else if (!any(8) && threads[pcpu] & (threads[pcpu] - 1))
+				threads[pcpu] &= threads[pcpu] - 1;
+			if (!any(16))
+				vcpus[pcpu] = any(2);
+			if (number / 2 % 2 && !any(16))
+				made_task(&made, pcpu, tick, 54, 54, any(2) ? "alpha" : "beta");
+			make_packet(&made, pcpu, tick, threads[pcpu], vcpus[pcpu]);
+		}
+	made_end(&made, PACKETS * PACKET);
 }
 
 /* All formats one after another, with what is said beside them. */
@@ -246,6 +301,17 @@ static void test_parts(void **state)
 	for_each(expect_same_in_parts);
 }
 
+/* Packets are skipped by the threads that process the records after them. */
+static void test_packets(void **state)
+{
+	for (uint32_t number = 0; number < 12; number++) {
+		make_packets(number);
+		for (enum vp_view view = 0; view < VP_VIEWS; view++)
+			expect_same(&(struct vp_profile_options){
+			    .view = view, .vm = view == VP_VIEW_GUEST ? "vm1" : NULL});
+	}
+}
+
 /* What was damaged is read by one thread: another would take its packets for good. */
 static void test_damage(void **state)
 {
@@ -313,7 +379,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_jobs), cmocka_unit_test(test_parts),
-	    cmocka_unit_test(test_export), cmocka_unit_test(test_damage)};
+	    cmocka_unit_test(test_packets), cmocka_unit_test(test_export),
+	    cmocka_unit_test(test_damage)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

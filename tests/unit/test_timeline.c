@@ -475,7 +475,7 @@ static void test_survey_of_large_numbers(void **state)
 	}
 	made_end(&made, 40);
 	expect_no_error(vp_trace_open("test_timeline.survey/host", VP_STREAMS_ALL, &streams));
-	vp_survey_make(&streams, UINT64_MAX, &survey);
+	vp_survey_make(&streams, &(struct vp_survey_needs){.ticks = true}, UINT64_MAX, &survey);
 	assert_int_equal(survey.threads.count, 4);
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(survey.threads.at[i].tid, 1000 * (vms[i] + 1) + 1);

@@ -590,6 +590,44 @@ static void test_time_near_far(void **state)
 	vp_stream_free(reader);
 }
 
+/* Packets that only continue the one that was read are skipped, but for the last one of them. */
+static void test_skip(void **state)
+{
+	const uint64_t end = MADE_START + MADE_PERIOD * 10 * RECORDS;
+	struct made made;
+	uint64_t tick = 0;
+
+	made_begin(&made, NAME, 0);
+	for (uint64_t packet = 0; packet < 10; packet++) {
+		for (uint64_t i = 0; i < RECORDS; i++, tick++)
+			made_host(&made, 3, tick, packet < 6 ? 7 : 8, VP_MODE_USER);
+		vp_trace_flush(made.writer, vp_stream_of_pcpu(3), 0);
+	}
+	made_end(&made, tick);
+	struct vp_stream_reader *reader = open_stream(STREAM);
+	uint64_t packet = vp_stream_size(reader) / 10;
+	assert_int_equal(vp_stream_skip_continuing(reader, end), 0); /* nothing is read */
+	expect_tick(reader, 0);
+	assert_int_equal(vp_stream_skip_continuing(reader, end), 0); /* not at its end */
+	for (uint64_t i = 1; i < RECORDS; i++)
+		expect_tick(reader, i);
+	/* packet 4 ends at the limit */
+	assert_int_equal(
+	    vp_stream_skip_continuing(reader, MADE_START + MADE_PERIOD * (5 * RECORDS - 1)), 2);
+	assert_int_equal(vp_stream_position(reader), 3 * packet);
+	assert_int_equal(vp_stream_packet(reader)->packet_seq_num, 0);
+	vp_stream_seek(reader, packet);
+	assert_int_equal(vp_stream_skip_continuing(reader, end), 4);
+	expect_tick(reader, 5 * RECORDS);
+	vp_stream_seek(reader, 6 * packet);
+	expect_tick(reader, 6 * RECORDS);
+	assert_int_equal(read_on(reader), 4 * RECORDS - 1);
+	assert_int_equal(vp_stream_health(reader).damaged, 0);
+	vp_stream_count(reader, 1000);
+	assert_int_equal(vp_stream_health(reader).records, 5 * RECORDS + 1 + 1000);
+	vp_stream_free(reader);
+}
+
 /* Class after class, and in a class pCPU after pCPU, by number. */
 static void test_trace(void **state)
 {
@@ -679,6 +717,7 @@ int main(void)
 	    cmocka_unit_test(test_damage_before),
 	    cmocka_unit_test(test_time_near),
 	    cmocka_unit_test(test_time_near_far),
+	    cmocka_unit_test(test_skip),
 	    cmocka_unit_test(test_trace),
 	    cmocka_unit_test(test_classes),
 	};

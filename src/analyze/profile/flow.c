@@ -154,7 +154,5 @@ void vp_flow_idle(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 
 uint32_t vp_flow_label(struct vp_flow *flow, const char *label, struct vp_frame frame)
 {
-	frame.function = vp_frames_text(&flow->frames, label);
-	frame.module = frame.process = VP_NONE;
-	return vp_frames_add(&flow->frames, &frame);
+	return vp_resolver_label(flow->resolver, label, frame);
 }

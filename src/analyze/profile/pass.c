@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "schema/records.h"
+#include "schema/weighting.h"
 #include "timeline/batches.h"
 #include "timeline/segment.h"
 
@@ -41,10 +42,25 @@ static void flow_deinit(struct vp_flow *flow)
 	vp_map_deinit(&flow->part_of_vcpu);
 }
 
-static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_options *options,
-				  const vp_vms *vms, const struct vp_naming *naming,
-				  struct vp_timeline *timeline)
+/* Whether each tick is needed individually: with its stack, or for a sink. */
+static bool wants_each(const struct vp_profile_options *options)
 {
+	return options->sink || options->chains;
+}
+
+/* Whether passes share frames: not if each numbers the parts of frames by itself, nor for stacks.
+ */
+static bool shares_frames(const struct vp_pass_input *input)
+{
+	return input->first && !input->options->per_vcpu && !wants_each(input->options);
+}
+
+static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_pass_input *input,
+				  const vp_vms *vms, struct vp_timeline *timeline)
+{
+	const struct vp_profile_options *options = input->options;
+	struct vp_flow *first = shares_frames(input) ? &input->first->flow : NULL;
+
 	*flow = (struct vp_flow){.vms = vms,
 				 .timeline = timeline,
 				 .sink = options->sink,
@@ -59,16 +75,18 @@ static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_
 	flow->filter.vcpu = options->vcpu;
 	vp_frames_init(&flow->frames, vp_pass_columns(options));
 	vp_totals_init(&flow->totals);
-	flow->resolver = vp_resolver_new(&(struct vp_resolver_setup){.naming = naming,
-								     .timeline = timeline,
-								     .filter = &flow->filter,
-								     .frames = &flow->frames,
-								     .take = vp_flow_take,
-								     .context = flow});
+	flow->resolver = vp_resolver_new(
+	    &(struct vp_resolver_setup){.naming = input->naming,
+					.timeline = timeline,
+					.filter = &flow->filter,
+					.frames = first ? &first->frames : &flow->frames,
+					.shares = first ? first->resolver : NULL,
+					.take = vp_flow_take,
+					.context = flow});
 	vp_tally_init(&flow->tally, flow->resolver, &flow->totals);
 	flow->stacks = (struct vp_stacks){.resolver = flow->resolver,
 					  .timeline = timeline,
-					  .naming = naming,
+					  .naming = input->naming,
 					  .frames = &flow->frames,
 					  .hosts_only = vp_view_of(options->view)->hosts_only};
 	return NULL;
@@ -82,7 +100,7 @@ struct vp_error *vp_pass_init(struct vp_pass *pass, const struct vp_pass_input *
 	if (input->stop)
 		vp_vec_each (input->vms, vm)
 			vp_vec_push(&pass->own, *vm);
-	return flow_init(&pass->flow, input->options, pass->vms, input->naming, &pass->timeline);
+	return flow_init(&pass->flow, &pass->input, pass->vms, &pass->timeline);
 }
 
 void vp_pass_deinit(struct vp_pass *pass)
@@ -181,13 +199,28 @@ static void run_classes(struct vp_pass *pass, void *state)
 	vp_classes_free(classes);
 }
 
-/* Whether each tick is needed individually: with its stack, for a sink, or where some are filled in
- * between. */
+/* Whether each tick is needed individually, also because some are filled in between. */
 static bool wants_ticks(const struct vp_pass *pass)
 {
-	const struct vp_profile_options *options = pass->input.options;
+	return wants_each(pass->input.options) || pass->timeline.fill_period;
+}
 
-	return options->sink || options->chains || pass->timeline.fill_period;
+/* The state that the pass needs from earlier records. */
+static struct vp_segment segment_of(const struct vp_pass_input *input)
+{
+	enum vp_weighting weighting = input->recording->weighting;
+
+	return (struct vp_segment){
+	    .from = input->from,
+	    .until = input->until,
+	    .needs = {.ticks = wants_each(input->options) || weighting == VP_WEIGHTING_TIME,
+		      .homes = vp_view_of(input->options->view)->other,
+		      .weights = weighting != VP_WEIGHTING_TICKS}};
+}
+
+uint64_t vp_pass_records(const struct vp_pass *pass, uint32_t stream)
+{
+	return segment_of(&pass->input).needs.ticks ? 0 : pass->timeline.pcpus.at[stream].records;
 }
 
 static void run_view(const struct vp_view_ops *view, struct vp_pass *pass, bool ticks)
@@ -212,8 +245,9 @@ void vp_pass_run(struct vp_pass *pass)
 	const struct vp_pass_input *input = &pass->input;
 	const struct vp_view_ops *view = vp_view_of(input->options->view);
 
-	vp_segment_init(&pass->timeline, input->recording, pass->vms, input->streams, input->from,
-			input->until);
+	const struct vp_segment segment = segment_of(input);
+
+	vp_segment_init(&pass->timeline, input->recording, pass->vms, input->streams, &segment);
 	bool ticks = wants_ticks(pass);
 	pass->timeline.no_homes = !ticks && !view->other;
 	pass->timeline.no_chains = !ticks;
@@ -247,6 +281,28 @@ static bool merge_texts(struct vp_pass *pass, const struct vp_pass *next, size_t
 	return *unnamed < VP_RESOLVER_UNNAMED;
 }
 
+/* Maps frames of `next` to those of `pass`; NULL: see merge_texts(). */
+static uint32_t *merge_frames(struct vp_pass *pass, const struct vp_pass *next,
+			      const uint32_t *part_of)
+{
+	VP_AUTO_FREE uint32_t *text_of = NULL;
+
+	if (!merge_texts(pass, next, &pass->unnamed, &text_of))
+		return NULL;
+	return vp_frames_merge(&pass->flow.frames, &next->flow.frames,
+			       &(struct vp_frame_numbers){part_of, text_of, NULL});
+}
+
+/* Maps each frame to itself. */
+static uint32_t *same_frames(const struct vp_frames *frames)
+{
+	uint32_t *numbers = vp_realloc_array(NULL, frames->at.count + 1, sizeof(*numbers));
+
+	for (uint32_t i = 0; i < frames->at.count; i++)
+		numbers[i] = i;
+	return numbers;
+}
+
 static void merge_counts(struct vp_pass *pass, const struct vp_pass *next)
 {
 	vp_pass_counts_merge(&pass->counts, &next->counts);
@@ -272,14 +328,15 @@ static void merge_vms(struct vp_pass *pass, const struct vp_pass *next)
 
 bool vp_pass_merge(struct vp_pass *pass, const struct vp_pass *next)
 {
-	VP_AUTO_FREE uint32_t *part_of = NULL, *text_of = NULL, *frame_of = NULL;
+	VP_AUTO_FREE uint32_t *part_of = NULL, *frame_of = NULL;
 
-	if (pass->end != next->begin || is_stopped(next) ||
-	    !merge_texts(pass, next, &pass->unnamed, &text_of))
+	if (pass->end != next->begin || is_stopped(next))
 		return false;
 	part_of = vp_totals_merge_parts(&pass->flow.totals, &next->flow.totals, NULL);
-	frame_of = vp_frames_merge(&pass->flow.frames, &next->flow.frames,
-				   &(struct vp_frame_numbers){part_of, text_of, NULL});
+	frame_of = shares_frames(&next->input) ? same_frames(&pass->flow.frames)
+					       : merge_frames(pass, next, part_of);
+	if (!frame_of)
+		return false;
 	vp_totals_merge(&pass->flow.totals, &next->flow.totals, part_of, frame_of);
 	merge_counts(pass, next);
 	merge_vms(pass, next);

@@ -50,6 +50,8 @@ struct vp_pass_input {
 	/* Process records strictly in order of time, even if the counts do not depend on it: if
 	 * there are very many unnamed addresses, those that share a frame do. */
 	bool in_order;
+	/* The first of several concurrent passes, whose frames this one may share; or NULL. */
+	struct vp_pass *first;
 	/* Shared by concurrent passes: when set, they stop early and their results are invalid.
 	 * NULL: there is only one. */
 	bool *stop;
@@ -75,6 +77,9 @@ struct vp_error *vp_pass_init(struct vp_pass *pass,
 void vp_pass_deinit(struct vp_pass *pass);
 /* Processes the records of its segment. */
 void vp_pass_run(struct vp_pass *pass);
+/* Number of the segment's records of a stream that a pass over the next one has not read; 0 if it
+ * has read all. */
+uint64_t vp_pass_records(const struct vp_pass *pass, uint32_t stream);
 /* Adds `next`, whose segment follows that of `pass`. False: the result would differ from a single
  * pass over both. */
 bool vp_pass_merge(struct vp_pass *pass, const struct vp_pass *next) VP_MUST_CHECK;

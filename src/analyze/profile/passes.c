@@ -68,6 +68,7 @@ static struct vp_error *workers_init(struct worker *workers, uint32_t count, con
 		part.from = i ? cuts[i - 1] : 0;
 		part.until = last ? 0 : cuts[i];
 		part.stop = stop;
+		part.first = i ? &passes->at[0] : NULL;
 		passes->count++;
 		VP_TRY(vp_pass_init(workers[i].pass, &part));
 	}
@@ -101,6 +102,16 @@ static bool merge_all(struct vp_passes *passes)
 	return true;
 }
 
+/* Completes the counts of the caller's readers. */
+static void count_records(const struct vp_pass_input *input, const struct vp_passes *passes)
+{
+	for (uint32_t i = 0; i + 1 < passes->count; i++)
+		for (uint32_t j = 0; j < input->streams->count; j++) {
+			struct vp_stream_reader *stream = input->streams->at[j];
+			vp_stream_count(stream, vp_pass_records(&passes->at[i], j));
+		}
+}
+
 /* *done: the result equals that of a single pass. */
 static struct vp_error *make_by_several(const struct vp_pass_input *input, uint32_t jobs,
 					struct vp_passes *ret, bool *done)
@@ -114,6 +125,8 @@ static struct vp_error *make_by_several(const struct vp_pass_input *input, uint3
 	ret->at = vp_alloc_apart(jobs * sizeof(*ret->at));
 	struct vp_error *error = workers_init(workers, jobs, cuts, input, ret, &stop);
 	*done = !error && run_all(workers, jobs, &stop) && !stop && merge_all(ret);
+	if (*done)
+		count_records(input, ret);
 	for (uint32_t i = 0; i < jobs; i++) {
 		ret->at[i].input.stop = NULL;
 		ret->at[i].input.streams = NULL;

@@ -2,6 +2,7 @@
 #include "analyze/profile/resolve.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "analyze/common/key_set.h"
@@ -25,6 +26,7 @@ enum {
 	CACHE_BITS_MAX = 19,
 	EVICTION_BITS = 5,
 	EVICTION_WINDOW = 1 << 14,
+	SHARED_BITS = 16, /* of the sets that threads share */
 	CONTEXT_BITS = 10,
 	LINE_BITS = 6, /* of an address: a function has a cache entry per 64 bytes */
 };
@@ -94,9 +96,20 @@ struct pending_sample {
 };
 enum { MAX_PENDING = 48 };
 
+/* Results of look-ups, which resolvers of several threads may share. */
+struct resolved_names {
+	pthread_mutex_t lock;
+	bool shared;
+	struct vp_key_set context_keys;
+	struct frame_set *ranges; /* if shared, by hash of context and address */
+	VP_VEC(uint32_t) unnamed; /* texts of distinct unnamed addresses */
+	struct vp_map text_of_address;
+};
+
 struct vp_resolver {
 	struct vp_resolver_setup setup;
-	struct vp_key_set context_keys;
+	struct resolved_names *names; /* `own`, or those of setup.shares */
+	struct resolved_names own;
 	struct context_slot *contexts; /* by hash of the key */
 	struct vp_key_set space_keys;
 	VP_VEC(struct space_slot) spaces; /* by space_keys */
@@ -107,8 +120,6 @@ struct vp_resolver {
 	unsigned cache_bits; /* log2 of the number of sets */
 	/* Number of samples and evictions since the last check of the cache's size. */
 	uint32_t lookups, evictions;
-	VP_VEC(uint32_t) unnamed; /* texts of distinct unnamed addresses */
-	struct vp_map text_of_address;
 };
 
 const char *vp_route_name(enum vp_route route)
@@ -120,6 +131,18 @@ const char *vp_route_name(enum vp_route route)
 					    [VP_ROUTE_ADDRESS] = "address"};
 
 	return names[route];
+}
+
+static void names_lock(struct resolved_names *names)
+{
+	if (names->shared)
+		pthread_mutex_lock(&names->lock);
+}
+
+static void names_unlock(struct resolved_names *names)
+{
+	if (names->shared)
+		pthread_mutex_unlock(&names->lock);
 }
 
 /* Looks up an address space; the result is valid for the slot's times. */
@@ -288,7 +311,7 @@ static void find_context(struct vp_resolver *resolver, const struct vp_tick *tic
 		slot->from = from > slot->from ? from : slot->from;
 		slot->to = to < slot->to ? to : slot->to;
 	}
-	slot->context = vp_key_set_add(&resolver->context_keys, &context, &inserted);
+	slot->context = vp_key_set_add(&resolver->names->context_keys, &context, &inserted);
 }
 
 /* Whether frames or filters depend on the vCPU of a sample. */
@@ -342,7 +365,9 @@ uint32_t vp_resolver_context_for(struct vp_resolver *resolver, const struct vp_t
 		return slot->context;
 	}
 	*slot = wanted;
+	names_lock(resolver->names);
 	find_context(resolver, tick, slot);
+	names_unlock(resolver->names);
 	*from = slot->from;
 	*to = slot->to;
 	return slot->context;
@@ -354,9 +379,10 @@ static uint32_t unnamed_text(struct vp_resolver *resolver, const struct vp_name 
 {
 	struct vp_intern *texts = &resolver->setup.frames->texts;
 	size_t before = texts->strings.count;
+	bool is_full = resolver->names->unnamed.count >= VP_RESOLVER_UNNAMED;
 	const char *base = name->module ? strrchr(name->module, '/') : NULL;
 	VP_AUTO_FREE char *text =
-	    vp_resolver_is_full(resolver)         ? vp_strdup("[unknown]")
+	    is_full                               ? vp_strdup("[unknown]")
 	    : guest && !ip                        ? vp_strdup("[not recorded]")
 	    : vp_names_is_anonymous(name->module) ? vp_strdup(VP_JIT_CODE)
 	    : name->module
@@ -365,31 +391,37 @@ static uint32_t unnamed_text(struct vp_resolver *resolver, const struct vp_name 
 	uint32_t number = vp_intern_string(texts, text);
 
 	if (texts->strings.count > before)
-		vp_vec_push(&resolver->unnamed, number);
+		vp_vec_push(&resolver->names->unnamed, number);
 	return number;
 }
 
 const uint32_t *vp_resolver_unnamed(const struct vp_resolver *resolver, size_t *count)
 {
-	*count = resolver->unnamed.count;
-	return resolver->unnamed.at;
+	names_lock(resolver->names);
+	*count = resolver->names->unnamed.count;
+	const uint32_t *texts = resolver->names->unnamed.at;
+	names_unlock(resolver->names);
+	return texts;
 }
 
 bool vp_resolver_is_full(const struct vp_resolver *resolver)
 {
-	return resolver->unnamed.count >= VP_RESOLVER_UNNAMED;
+	size_t count;
+
+	(void)vp_resolver_unnamed(resolver, &count);
+	return count >= VP_RESOLVER_UNNAMED;
 }
 
 /* Number of a string that lives as long as the names: cached by its address. */
 static uint32_t lasting_text(struct vp_resolver *resolver, const char *text)
 {
-	const uint32_t *known = vp_map_find(&resolver->text_of_address, (uintptr_t)text);
+	const uint32_t *known = vp_map_find(&resolver->names->text_of_address, (uintptr_t)text);
 	bool inserted;
 
 	if (known)
 		return *known;
 	uint32_t number = vp_frames_text(resolver->setup.frames, text);
-	vp_map_insert(&resolver->text_of_address, (uintptr_t)text, number, &inserted);
+	vp_map_insert(&resolver->names->text_of_address, (uintptr_t)text, number, &inserted);
 	return number;
 }
 
@@ -412,11 +444,11 @@ static uint32_t frame_of_name(struct vp_resolver *resolver, const struct context
 }
 
 /* Code may be replaced by other code in the same process. */
-struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t number, uint64_t ip,
+static struct vp_named_range find_range(struct vp_resolver *resolver, uint32_t number, uint64_t ip,
 					uint64_t time)
 {
 	const struct context context =
-	    *(const struct context *)vp_key_set_key(&resolver->context_keys, number);
+	    *(const struct context *)vp_key_set_key(&resolver->names->context_keys, number);
 	const struct vp_naming_machine *machine =
 	    vp_naming_machine(resolver->setup.naming, context.vm);
 	struct vp_names *names =
@@ -432,6 +464,8 @@ struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t n
 			      context.kernel, ip, time, &name);
 	if (route == VP_ROUTE_NONE && name.function && context.kernel)
 		route = VP_ROUTE_KERNEL;
+	if (context.vm == VP_NONE)
+		route = VP_CODE_OF_HOST;
 	bool ranged = name.function && name.function_size > name.function_offset;
 	uint64_t size = ranged ? name.function_size : 1;
 	uint32_t frame =
@@ -440,13 +474,6 @@ struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t n
 				       .size = name.varies ? 0 : size,
 				       .code = route << VP_CODE_FRAME_BITS |
 					       (name.function ? 0 : VP_CODE_UNNAMED) | frame};
-}
-
-bool vp_resolver_is_guest(const struct vp_resolver *resolver, uint32_t context)
-{
-	const struct context *about = vp_key_set_key(&resolver->context_keys, context);
-
-	return about->vm != VP_NONE;
 }
 
 /* False: out of memory; the cache is unchanged. */
@@ -479,6 +506,72 @@ static inline bool slot_holds(const struct frame_slot *slot, uint32_t context, u
 	return slot->context == context && ip - slot->start < slot->size;
 }
 
+static inline size_t resolve_set_of(unsigned bits, uint64_t context, uint64_t ip)
+{
+	uint64_t hash = ((ip >> LINE_BITS) + (context << 40)) * 0x9e3779b97f4a7c15ULL;
+
+	return hash >> (64 - bits);
+}
+
+static inline struct frame_set *set_of(const struct vp_resolver *resolver, uint64_t context,
+				       uint64_t ip)
+{
+	return &resolver->cache[resolve_set_of(resolver->cache_bits, context, ip)];
+}
+
+static void slots_push(struct frame_slot slots[FRAME_SLOTS], struct frame_slot first)
+{
+	memmove(&slots[1], &slots[0], (FRAME_SLOTS - 1) * sizeof(*slots));
+	slots[0] = first;
+}
+
+static struct frame_slot slot_of(uint32_t context, const struct vp_named_range *range)
+{
+	return (struct frame_slot){.start = range->start,
+				   .size = range->size > UINT32_MAX ? UINT32_MAX
+								    : (uint32_t)range->size,
+				   .context = context,
+				   .code = range->code};
+}
+
+/* The same as find_range(), with the results of all threads. */
+static struct vp_named_range shared_range(struct vp_resolver *resolver, uint32_t context,
+					  uint64_t ip, uint64_t time)
+{
+	struct frame_slot *slots =
+	    resolver->names->ranges[resolve_set_of(SHARED_BITS, context, ip)].slots;
+
+	for (size_t i = 0; i < FRAME_SLOTS; i++)
+		if (slot_holds(&slots[i], context, ip))
+			return (struct vp_named_range){slots[i].start, slots[i].size,
+						       slots[i].code};
+	struct vp_named_range range = find_range(resolver, context, ip, time);
+	if (range.size)
+		slots_push(slots, slot_of(context, &range));
+	return range;
+}
+
+struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
+					uint64_t time)
+{
+	if (!resolver->names->shared)
+		return find_range(resolver, context, ip, time);
+	names_lock(resolver->names);
+	struct vp_named_range range = shared_range(resolver, context, ip, time);
+	names_unlock(resolver->names);
+	return range;
+}
+
+uint32_t vp_resolver_label(struct vp_resolver *resolver, const char *label, struct vp_frame frame)
+{
+	names_lock(resolver->names);
+	frame.function = vp_frames_text(resolver->setup.frames, label);
+	frame.module = frame.process = VP_NONE;
+	uint32_t number = vp_frames_add(resolver->setup.frames, &frame);
+	names_unlock(resolver->names);
+	return number;
+}
+
 static const struct frame_slot *frame_slot(struct vp_resolver *resolver,
 					   const struct pending_sample *sample)
 {
@@ -488,17 +581,12 @@ static const struct frame_slot *frame_slot(struct vp_resolver *resolver,
 		if (slot_holds(&slots[i], sample->context, sample->ip))
 			return &slots[i];
 	struct vp_named_range range =
-	    vp_resolver_range(resolver, sample->context, sample->ip, sample->time);
-	resolver->passing =
-	    (struct frame_slot){.start = range.start,
-				.size = range.size > UINT32_MAX ? UINT32_MAX : (uint32_t)range.size,
-				.context = sample->context,
-				.code = range.code};
+	    find_range(resolver, sample->context, sample->ip, sample->time);
+	resolver->passing = slot_of(sample->context, &range);
 	if (!resolver->passing.size)
 		return &resolver->passing;
 	resolver->evictions += slots[FRAME_SLOTS - 1].size != 0;
-	memmove(&slots[1], &slots[0], (FRAME_SLOTS - 1) * sizeof(*slots));
-	slots[0] = resolver->passing;
+	slots_push(slots, resolver->passing);
 	return &slots[0];
 }
 
@@ -522,14 +610,6 @@ void vp_resolver_flush(struct vp_resolver *resolver)
 	resolver->n_pending = 0;
 	if (resolver->lookups >= EVICTION_WINDOW)
 		cache_adapt(resolver);
-}
-
-static inline struct frame_set *set_of(const struct vp_resolver *resolver, uint64_t context,
-				       uint64_t ip)
-{
-	uint64_t hash = ((ip >> LINE_BITS) + (context << 40)) * 0x9e3779b97f4a7c15ULL;
-
-	return &resolver->cache[hash >> (64 - resolver->cache_bits)];
 }
 
 uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
@@ -560,12 +640,28 @@ void vp_resolver_submit(struct vp_resolver *resolver, const struct vp_tick *tick
 		vp_resolver_flush(resolver);
 }
 
+static void names_share(struct vp_resolver *resolver, struct vp_resolver *with)
+{
+	struct resolved_names *names = with->names;
+
+	if (!names->ranges)
+		names->ranges = vp_alloc_large(sizeof(*names->ranges) << SHARED_BITS);
+	if (!names->ranges)
+		vp_alloc_failed();
+	names->shared = true;
+	resolver->names = names;
+}
+
 struct vp_resolver *vp_resolver_new(const struct vp_resolver_setup *setup)
 {
 	struct vp_resolver *resolver = vp_alloc(sizeof(*resolver));
 
 	resolver->setup = *setup;
-	resolver->context_keys.key_size = sizeof(struct context);
+	resolver->names = &resolver->own;
+	pthread_mutex_init(&resolver->own.lock, NULL);
+	resolver->own.context_keys.key_size = sizeof(struct context);
+	if (setup->shares)
+		names_share(resolver, setup->shares);
 	resolver->space_keys.key_size = sizeof(struct space_key);
 	resolver->contexts = vp_realloc_array(NULL, 1 << CONTEXT_BITS, sizeof(*resolver->contexts));
 	for (size_t i = 0; i < 1 << CONTEXT_BITS; i++)
@@ -579,11 +675,13 @@ void vp_resolver_free(struct vp_resolver *resolver)
 {
 	if (!resolver)
 		return;
-	vp_key_set_deinit(&resolver->context_keys);
+	vp_key_set_deinit(&resolver->own.context_keys);
+	vp_map_deinit(&resolver->own.text_of_address);
+	vp_vec_deinit(&resolver->own.unnamed);
+	pthread_mutex_destroy(&resolver->own.lock);
+	free(resolver->own.ranges);
 	vp_key_set_deinit(&resolver->space_keys);
 	vp_vec_deinit(&resolver->spaces);
-	vp_map_deinit(&resolver->text_of_address);
-	vp_vec_deinit(&resolver->unnamed);
 	free(resolver->contexts);
 	free(resolver->cache);
 	free(resolver);

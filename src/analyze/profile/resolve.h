@@ -33,7 +33,8 @@ struct vp_resolved {
 };
 
 /* Range of addresses with the name of a looked-up one. `code`: the low bits are the frame (all
- * ones: filtered out); above are the route, and whether the name is missing. */
+ * ones: filtered out); above are the route (VP_CODE_OF_HOST: not a guest), and whether the name is
+ * missing. */
 struct vp_named_range {
 	uint64_t start;
 	uint64_t size; /* 0: the name is for that sample only */
@@ -43,6 +44,7 @@ struct vp_named_range {
 #define VP_CODE_FRAME_BITS 28
 #define VP_CODE_FRAME ((1u << VP_CODE_FRAME_BITS) - 1)
 #define VP_CODE_UNNAMED (1u << 31)
+enum { VP_CODE_OF_HOST = 7 };
 
 static inline uint32_t vp_code_frame(uint32_t code)
 {
@@ -52,6 +54,11 @@ static inline uint32_t vp_code_frame(uint32_t code)
 static inline uint32_t vp_code_route(uint32_t code)
 {
 	return code >> VP_CODE_FRAME_BITS & 7;
+}
+
+static inline bool vp_code_is_guest(uint32_t code)
+{
+	return vp_code_route(code) != VP_CODE_OF_HOST;
 }
 
 static inline bool vp_code_is_named(uint32_t code)
@@ -72,11 +79,15 @@ struct vp_resolver_setup {
 	struct vp_frames *frames; /* receives the frames */
 	vp_resolved_fn take;
 	void *context; /* for `take` */
+	/* Another resolver, of another thread, with which this one shares frames (`frames` must be
+	 * the same), contexts and names: only vp_resolver_context*(), _range(), _label(),
+	 * _unnamed() and _is_full() may be called then, of both. NULL: none. */
+	struct vp_resolver *shares;
 };
 
 struct vp_resolver;
 
-/* Objects in `setup` must outlive the resolver. */
+/* Objects in `setup` must outlive the resolver; `shares` need not. */
 struct vp_resolver *vp_resolver_new(const struct vp_resolver_setup *setup);
 void vp_resolver_free(struct vp_resolver *resolver);
 
@@ -90,11 +101,11 @@ uint32_t vp_resolver_context(struct vp_resolver *resolver, const struct vp_tick 
  */
 uint32_t vp_resolver_context_for(struct vp_resolver *resolver, const struct vp_tick *tick,
 				 uint32_t part, uint64_t *from, uint64_t *to);
-/* Whether samples of that context are in a guest. */
-bool vp_resolver_is_guest(const struct vp_resolver *resolver, uint32_t context);
 /* Looks up an address in a context. */
 struct vp_named_range vp_resolver_range(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
 					uint64_t time);
+/* The frame with that label instead of a function, without module and process. */
+uint32_t vp_resolver_label(struct vp_resolver *resolver, const char *label, struct vp_frame frame);
 /* Names an address in a context. Returns the frame; VP_NONE: filtered out. *start: start of its
  * function. */
 uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
@@ -102,7 +113,8 @@ uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint6
 /* Names the tick's sample and passes it to `take`: in batches, so that cache misses overlap. */
 void vp_resolver_submit(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part);
 /* Texts of unnamed addresses by number; *count: how many. full: there were more than
- * VP_RESOLVER_UNNAMED, and the rest share a frame. */
+ * VP_RESOLVER_UNNAMED, and the rest share a frame. Resolvers that share return the same ones; the
+ * texts are valid after the last look-up. */
 const uint32_t *vp_resolver_unnamed(const struct vp_resolver *resolver, size_t *count);
 bool vp_resolver_is_full(const struct vp_resolver *resolver);
 /* Passes on samples that vp_resolver_submit() has kept; call it at the end. */

@@ -35,7 +35,7 @@ struct vp_tally_set {
 } __attribute__((aligned(VP_TALLY_SET)));
 _Static_assert(sizeof(struct vp_tally_set) == VP_TALLY_SET, "one line of the cache");
 
-static void count(struct vp_tally *tally, uint32_t context, uint32_t code, uint64_t weight)
+static void count(struct vp_tally *tally, uint32_t code, uint64_t weight)
 {
 	if (!weight)
 		return;
@@ -43,7 +43,7 @@ static void count(struct vp_tally *tally, uint32_t context, uint32_t code, uint6
 				     .frame = vp_code_frame(code),
 				     .route = vp_code_route(code),
 				     .named = vp_code_is_named(code),
-				     .guest = vp_resolver_is_guest(tally->resolver, context)};
+				     .guest = vp_code_is_guest(code)};
 	vp_totals_take(tally->totals, &sample, 1, true);
 }
 
@@ -52,7 +52,7 @@ static void drain(struct vp_tally *tally)
 	for (size_t i = 0; i < 1ULL << tally->bits; i++)
 		for (size_t j = 0; j < SLOTS; j++) {
 			struct slot *slot = &tally->sets[i].slots[j];
-			count(tally, slot->context, slot->code, slot->count);
+			count(tally, slot->code, slot->count);
 			slot->count = 0;
 		}
 }
@@ -95,7 +95,7 @@ static VP_NOINLINE void tally_miss(struct vp_tally *tally, const struct vp_tally
 	    vp_resolver_range(tally->resolver, sample->context, sample->ip, sample->time);
 
 	if (!range.size) {
-		count(tally, sample->context, range.code, sample->weight);
+		count(tally, range.code, sample->weight);
 		return;
 	}
 	uint64_t start = range.start > line ? range.start : line;
@@ -103,7 +103,7 @@ static VP_NOINLINE void tally_miss(struct vp_tally *tally, const struct vp_tally
 	uint64_t left = range.size - (start - range.start);
 	if (last->size) {
 		tally->evictions++;
-		count(tally, last->context, last->code, last->count);
+		count(tally, last->code, last->count);
 	}
 	memmove(&slots[1], &slots[0], (SLOTS - 1) * sizeof(*slots));
 	slots[0] = (struct slot){.start = start,
@@ -119,14 +119,14 @@ void vp_tally_add_heavy(struct vp_tally *tally, const struct vp_tally_sample *sa
 	struct vp_named_range range =
 	    vp_resolver_range(tally->resolver, sample->context, sample->ip, sample->time);
 
-	count(tally, sample->context, range.code, weight);
+	count(tally, range.code, weight);
 }
 
 /* The counter would overflow: moves the count to the totals. */
 static VP_NOINLINE void tally_spill(struct vp_tally *tally, const struct vp_tally_sample *sample,
 				    const struct slot *slot)
 {
-	count(tally, slot->context, slot->code, sample->weight);
+	count(tally, slot->code, sample->weight);
 }
 
 /* Must not be called while samples are waiting: the sets may be replaced. */
