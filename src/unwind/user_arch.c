@@ -63,16 +63,21 @@ static bool take_code(struct code *code, const void *bytes, size_t size)
 }
 
 /* `endbr64; mov $n, %r11d; bnd jmp *n(%rip)`, of which only the jump is mandatory. Some linkers
- * write no unwind table for it. */
+ * write no unwind table for it. Advances to the distance of the jump's pointer. */
+static bool x86_take_plt(struct code *code)
+{
+	take_code(code, "\xf3\x0f\x1e\xfa", 4);
+	if (take_code(code, "\x41\xbb", 2))
+		code->ip += 4;
+	take_code(code, "\xf2", 1);
+	return take_code(code, "\xff\x25", 2);
+}
+
 static bool x86_is_plt(vp_user_read read_code, void *context, uint64_t ip)
 {
 	struct code code = {read_code, context, ip};
 
-	take_code(&code, "\xf3\x0f\x1e\xfa", 4);
-	if (take_code(&code, "\x41\xbb", 2))
-		code.ip += 4;
-	take_code(&code, "\xf2", 1);
-	return take_code(&code, "\xff\x25", 2);
+	return x86_take_plt(&code);
 }
 
 /* Bytes of an indirect call (FF /2) with this ModRM and SIB byte, without prefixes; 0: none. */
@@ -117,15 +122,13 @@ static bool x86_read_pointer(vp_user_read read_code, void *context, uint64_t at,
 	       read_code(context, pointer, ret, sizeof(*ret));
 }
 
-/* The function that an address leads to, through a PLT entry if it is one. */
-static void x86_skip_plt(vp_user_read read_code, void *context, uint64_t *ip)
+/* The function that an address leads to, through a PLT entry if it is one. False: unreadable. */
+static bool x86_skip_plt(vp_user_read read_code, void *context, uint64_t *ip)
 {
 	struct code code = {read_code, context, *ip};
 
-	take_code(&code, "\xf3\x0f\x1e\xfa", 4);
-	take_code(&code, "\xf2", 1);
-	if (take_code(&code, "\xff\x25", 2))
-		x86_read_pointer(read_code, context, code.ip, code.ip + sizeof(int32_t), ip);
+	return !x86_take_plt(&code) ||
+	       x86_read_pointer(read_code, context, code.ip, code.ip + sizeof(int32_t), ip);
 }
 
 static enum vp_user_call x86_call_before(vp_user_read read_code, void *context, uint64_t ip,
@@ -145,8 +148,7 @@ static enum vp_user_call x86_call_before(vp_user_read read_code, void *context, 
 			continue;
 		else if (at[1] == 0x15)
 			is_known = x86_read_pointer(read_code, context, ip - DISTANCE, ip, target);
-		if (is_known)
-			x86_skip_plt(read_code, context, target);
+		is_known = is_known && x86_skip_plt(read_code, context, target);
 		return is_known ? VP_USER_CALL_TARGET : VP_USER_CALL_SOMEWHERE;
 	}
 	return VP_USER_CALL_NONE;

@@ -40,7 +40,7 @@ typedef bool (*vp_user_read)(void *context, uint64_t address, void *bytes, size_
 
 enum vp_user_call {
 	VP_USER_CALL_NONE,
-	VP_USER_CALL_SOMEWHERE, /* the target is not known */
+	VP_USER_CALL_SOMEWHERE, /* the target is not known, except maybe a PLT entry */
 	VP_USER_CALL_TARGET,
 };
 

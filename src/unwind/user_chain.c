@@ -9,13 +9,15 @@
 #include "base/cursor.h"
 #include "base/macros.h"
 
-enum { WORD = 8 };
+enum { WORD = 8, PAGE = 4096 };
 /* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
 #define BIT(number) (1ULL << (number))
 /* Limits of guesses in a chain: consecutive ones, addresses that are tried as callers, and words of
  * the stack. Haskell's code runs below 16 KiB of C's stack. */
 enum { MAX_GUESSES = 4, MAX_TRIES = 256, MAX_WORDS = 3072 };
+/* Callers of a guess that are checked. */
+enum { CHECKED = 4 };
 /* Farthest frame of a caller whose frame pointer is guessed. */
 #define MAX_FRAME (1U << 20)
 
@@ -434,7 +436,6 @@ static void walk_on(struct walk *walk)
 /* A return address that may be that of a frame without a table. */
 struct guess {
 	uint64_t at, ip; /* where it is on the stack, and its value */
-	uint64_t start;  /* of its function */
 	bool is_called;  /* a function with a table was called there */
 };
 
@@ -442,6 +443,7 @@ static enum vp_user_call call_before(const struct walk *walk, uint64_t ip, uint6
 {
 	const struct vp_user_program *program = walk->program;
 
+	*target = 0;
 	return program->arch->call_before(program->read, program->context, ip, target);
 }
 
@@ -460,9 +462,7 @@ static bool is_caller(struct walk *walk, struct guess *guess)
 	if (call == VP_USER_CALL_NONE ||
 	    program->find(program->context, guess->ip - 1, &row, &expressions) != VP_CFI_FOUND)
 		return false;
-	guess->start = guess->ip - 1 - row.into;
-	guess->is_called =
-	    call == VP_USER_CALL_TARGET && program->has_table(program->context, target);
+	guess->is_called = target && program->has_table(program->context, target);
 	return true;
 }
 
@@ -470,7 +470,7 @@ static bool is_caller(struct walk *walk, struct guess *guess)
  * bytes, as at the end of functions whose last call needs no frame. */
 static bool leads_to(const struct walk *walk, uint64_t target, uint64_t function)
 {
-	enum { SEARCHED = 512, JUMP = 0xe9, SIZE = 5 };
+	enum { SEARCHED = 2048, JUMP = 0xe9, SIZE = 5 };
 	const struct vp_user_program *program = walk->program;
 	uint8_t code[SEARCHED];
 	uint32_t distance;
@@ -489,20 +489,39 @@ static bool leads_to(const struct walk *walk, uint64_t target, uint64_t function
 	return false;
 }
 
+/* Whether the call in its caller's frame can have led to the frame's function. */
+static bool is_called_by(struct walk *walk, uint64_t ip, uint64_t caller)
+{
+	const struct vp_user_program *program = walk->program;
+	struct vp_slice expressions;
+	struct vp_cfi_row row;
+	uint64_t target;
+
+	return call_before(walk, caller, &target) != VP_USER_CALL_TARGET ||
+	       program->find(program->context, ip - 1, &row, &expressions) != VP_CFI_FOUND ||
+	       leads_to(walk, target, ip - 1 - row.into);
+}
+
 /*
  * Whether the chain can continue with the guess. Before generated code ran, its caller may have
- * called other functions, which have left return addresses below its frame. So if a guess is where
- * a function with a table was called, which then jumped to generated code, its own caller must have
- * called it.
+ * called other functions, which have left return addresses below its frame. Calls in such a chain
+ * lead to other functions than those that are called there. And if a guess is where a function with
+ * a table was called, which then jumped to generated code, its own caller must have called it.
  */
 static bool is_likely(struct walk *walk, const struct guess *guess, uint32_t number)
 {
 	const struct vp_user_chain *ret = walk->ret;
-	uint64_t target;
+	uint64_t ip = guess->ip, target;
 
-	return !guess->is_called || number + 1 >= ret->count ||
-	       (call_before(walk, ret->ips[number + 1], &target) == VP_USER_CALL_TARGET &&
-		leads_to(walk, target, guess->start));
+	if (guess->is_called &&
+	    call_before(walk, ret->ips[number + 1], &target) != VP_USER_CALL_TARGET)
+		return false;
+	for (uint32_t i = number + 1; i < ret->count && i <= number + CHECKED; i++) {
+		if (!is_called_by(walk, ip, ret->ips[i]))
+			return false;
+		ip = ret->ips[i];
+	}
+	return true;
 }
 
 /* The caller's frame pointer: functions push it first, or leave it as it is. */
@@ -549,11 +568,33 @@ static bool try_guess(struct walk *walk, const struct guess *guess, unsigned gue
 	const uint32_t number = walk->untabled.count;
 
 	walk_from_guess(walk, guess);
-	if (!is_likely(walk, guess, number))
+	/* The outermost function does not call generated code itself. */
+	if (walk->ret->count < number + 2 || !is_likely(walk, guess, number))
 		return false;
 	return walk->ret->end == VP_CHAIN_WHOLE ||
 	       (walk->untabled.exists && walk->ret->end != VP_CHAIN_TOO_DEEP &&
 		guesses < MAX_GUESSES && guess_caller(walk, guesses + 1));
+}
+
+/* Reads the next word of the stack for a guess, which follows the last one, or a page that has
+ * never been used; false: no more. */
+static bool next_word(struct walk *walk, uint64_t *next, struct guess *guess)
+{
+	const struct vp_user_program *program = walk->program;
+
+	while (walk->words) {
+		const uint64_t at = *next;
+		const uint64_t left = (PAGE - at % PAGE) / WORD;
+		if (program->read(program->context, at, &guess->ip, WORD)) {
+			guess->at = at;
+			*next = at + WORD;
+			walk->words--;
+			return true;
+		}
+		*next = at + left * WORD;
+		walk->words -= left < walk->words ? (unsigned)left : walk->words;
+	}
+	return false;
 }
 
 /* Guesses the caller of a frame without a table: the first word of the stack that is a return
@@ -563,12 +604,10 @@ static bool guess_caller(struct walk *walk, unsigned guesses)
 {
 	const struct untabled from = walk->untabled;
 	const uint64_t sp = from.registers.value[walk->program->arch->sp];
-	struct guess guess = {.at = (sp + WORD - 1) & -(uint64_t)WORD};
+	uint64_t next = (sp + WORD - 1) & -(uint64_t)WORD;
+	struct guess guess;
 
-	for (; walk->words; guess.at += WORD) {
-		walk->words--;
-		if (!read_word(walk, guess.at, &guess.ip))
-			return false;
+	while (next_word(walk, &next, &guess)) {
 		if (!is_caller(walk, &guess))
 			continue;
 		if (!walk->tries)

@@ -253,20 +253,24 @@ static void test_ended_process(void **state)
 	close_guest(&opened);
 }
 
-/* Code without a table and without a frame pointer, called by the outer function. */
+/* Code without a table and without a frame pointer, called by the inner function. */
 static void unwind_guess(struct vp_guest_unwinder *unwinder, struct opened *opened,
 			 uint32_t expected, uint32_t flags)
 {
-	struct vp_stack_job job = job_at(SECOND, 16);
+	const uint64_t words[] = {0x1234, START + INNER + 0x80, 0x5678, START + OUTER + 0x80};
+	struct vp_stack_job job = job_at(SECOND, sizeof(words));
 
 	open_kernel(opened);
+	memcpy(job.stack.stack, words, sizeof(words));
 	job.stack.registers[16] = START + OUTER + 0x200;
 	vp_guest_unwinder_run(unwinder, &opened->kernel, NULL, &job);
 	assert_int_equal(job.count, expected);
 	assert_int_equal(job.flags, flags);
-	assert_int_equal(job.end, expected == 2 ? VP_CHAIN_WHOLE : VP_CHAIN_NO_TABLE);
-	if (expected == 2)
-		assert_int_equal(job.ips[1], (START + OUTER + 0x80) | VP_CHAIN_GUESSED_IP);
+	assert_int_equal(job.end, expected == 3 ? VP_CHAIN_WHOLE : VP_CHAIN_NO_TABLE);
+	if (expected < 3)
+		return;
+	assert_int_equal(job.ips[1], (START + INNER + 0x80) | VP_CHAIN_GUESSED_IP);
+	assert_int_equal(job.ips[2], START + OUTER + 0x80);
 }
 
 /* The caller is guessed if it follows a call, also after the process has ended. */
@@ -280,15 +284,15 @@ static void test_guess(void **state)
 	(void)state;
 	build_guest(true);
 	put64(guest.low + code_entry, 0 | LARGE | PRESENT_USER);
-	before_return = guest.low + OUTER + 0x80 - 2;
+	before_return = guest.low + INNER + 0x80 - 2;
 	unwind_guess(unwinder, &opened, 1, 0);
 	close_guest(&opened);
 	memcpy(before_return, "\xff\xd0", 2); /* call *%rax */
-	unwind_guess(unwinder, &opened, 2, VP_CHAIN_GUESSED);
+	unwind_guess(unwinder, &opened, 3, VP_CHAIN_BY_TABLES | VP_CHAIN_GUESSED);
 	close_guest(&opened);
 	put64(guest.low + code_entry, 0);
 	put64(guest.low + stack_entry, 0);
-	unwind_guess(unwinder, &opened, 2, VP_CHAIN_GUESSED);
+	unwind_guess(unwinder, &opened, 3, VP_CHAIN_BY_TABLES | VP_CHAIN_GUESSED);
 	close_guest(&opened);
 	vp_guest_unwinder_free(unwinder);
 }

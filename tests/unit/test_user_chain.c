@@ -77,7 +77,8 @@ static const struct module *module_of(uint64_t address)
  * second argument, has the third and the fourth on its stack, and calls the first. */
 enum { GENERATED = 4096 };
 typedef void (*generated_function)(void (*call)(void), uint64_t rbp, uint64_t one, uint64_t other);
-static generated_function generated __attribute__((used));
+static generated_function generated __attribute__((used)), generated_big;
+enum { BIG_FRAME = 0x4000 };
 
 static bool is_generated_code(uint64_t address)
 {
@@ -97,6 +98,10 @@ __attribute__((no_sanitize("address"))) static void copy_bytes(char *to, uint64_
 		to[i] = ((const volatile char *)from)[i];
 }
 
+/* A page of the stack that cannot be read. */
+enum { HOLE = 4096 };
+static uint64_t hole;
+
 static bool read_copy(void *context, uint64_t address, void *bytes, size_t size)
 {
 	const struct copy *copy = context;
@@ -105,6 +110,8 @@ static bool read_copy(void *context, uint64_t address, void *bytes, size_t size)
 		copy_bytes(bytes, address, size);
 		return true;
 	}
+	if (address - hole < HOLE)
+		return false;
 	if (address < copy->from || size > copy->size || address - copy->from > copy->size - size)
 		return false;
 	memcpy(bytes, copy->bytes + (address - copy->from), size);
@@ -336,13 +343,23 @@ static void generate(void)
 				   "\xff\xd7"             /* call *%rdi */
 				   "\x48\x83\xc4\x40"     /* add $64, %rsp */
 				   "\x5d\xc3";            /* pop %rbp; ret */
-	void *at =
+	/* The same with a larger frame. */
+	static const char big[] = "\x55"
+				  "\x48\x89\xf5"
+				  "\x48\x81\xec\x00\x40\x00\x00" /* sub $BIG_FRAME, %rsp */
+				  "\xff\xd7"
+				  "\x48\x81\xc4\x00\x40\x00\x00"
+				  "\x5d\xc3";
+	char *at =
 	    mmap(NULL, GENERATED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(at, MAP_FAILED);
 	memcpy(at, code, sizeof(code));
+	memcpy(at + GENERATED / 2, big, sizeof(big));
 	assert_int_equal(mprotect(at, GENERATED, PROT_READ | PROT_EXEC), 0);
 	memcpy(&generated, &at, sizeof(at));
+	at += GENERATED / 2;
+	memcpy(&generated_big, &at, sizeof(at));
 }
 
 static struct truth outer_truth;
@@ -436,6 +453,39 @@ static void test_guess(void **state)
 	/* Nothing to guess. */
 	take_both();
 	assert_false(has_guess);
+}
+
+/* Overwrites what functions that have returned have left on the stack. */
+__attribute__((noinline)) static void clear_below(void)
+{
+	char bytes[2 * BIG_FRAME];
+
+	memset(bytes, 0, sizeof(bytes));
+	__asm__ volatile("" : : "r"(bytes) : "memory");
+}
+
+__attribute__((noinline)) static void call_with_hole(void)
+{
+	uint64_t above = (uintptr_t)__builtin_frame_address(0) - BIG_FRAME / 2;
+
+	note_outer(&outer_truth);
+	clear_below();
+	hole = above & -(uint64_t)HOLE;
+	generated_big(take_both, wrong_rbp, decoys[0], decoys[1]);
+	__asm__ volatile("");
+}
+
+/* The caller is beyond a part of the stack that was never used. */
+static void test_guess_beyond_hole(void **state)
+{
+	(void)state;
+	wrong_rbp = 1;
+	decoys[0] = decoys[1] = 0;
+	call_with_hole();
+	hole = 0;
+	assert_true(has_guess);
+	expect_guess(1);
+	expect_outer(3, &outer_truth);
 }
 
 /* Functions between generated code are in the chain. */
@@ -868,6 +918,7 @@ int main(void)
 	    cmocka_unit_test(test_last_call),
 	    cmocka_unit_test(test_guess),
 	    cmocka_unit_test(test_two_guesses),
+	    cmocka_unit_test(test_guess_beyond_hole),
 	    cmocka_unit_test(test_guess_by_jumps),
 	    cmocka_unit_test(test_call_before),
 	    cmocka_unit_test(test_each_instruction),
