@@ -497,6 +497,8 @@ enum { STRIPPED_SIZE = 0x9000, STRIPPED_HEADERS = 0x8000, STRIPPED_NOTES = 0x600
 
 /* A stripped file as it is mapped: its tables are where their addresses are, and its section
  * headers are in its last page. */
+static bool is_sstripped; /* without section headers */
+
 static void build_stripped(char *bytes)
 {
 	struct made_elf file;
@@ -516,6 +518,10 @@ static void build_stripped(char *bytes)
 	memcpy(bytes + STRIPPED_HEADERS, file.sections, file.count * sizeof(*file.sections));
 	header.e_shoff = STRIPPED_HEADERS;
 	header.e_phnum = 2;
+	if (is_sstripped) {
+		memset(bytes + STRIPPED_HEADERS, 0, file.count * sizeof(*file.sections));
+		header.e_shoff = header.e_shnum = header.e_shentsize = header.e_shstrndx = 0;
+	}
 	/* version, encodings, where .eh_frame is, one entry: the second function's */
 	const uint32_t words[] = {0x3b031b01, (uint32_t)(MADE_UNWIND - (0x5000 + 4)), 1,
 				  (uint32_t)(MADE_CODE + 0x80 - 0x5000),
@@ -578,6 +584,20 @@ static void test_stripped_file(void **state)
 	assert_non_null(strstr(nothing, "its%20build-id%20is%20missing"));
 	assert_null(strstr(tables, "no%20symbol%20table"));
 	assert_non_null(strstr(tables, "section%20headers%20are%20not%20in%20the%20guest's"));
+}
+
+/* Files truly without section headers, as sstrip makes them. */
+static void test_sstripped_file(void **state)
+{
+	(void)state;
+	is_sstripped = true;
+	VP_AUTO_FREE char *whole = text_of_stripped(UINT32_MAX);
+	VP_AUTO_FREE char *tables = text_of_stripped(MADE_UNWIND >> 12);
+	is_sstripped = false;
+	assert_non_null(strstr(whole, "\ni - /bare\ns 1000 40 -\ns 1080 20 -\n"));
+	assert_null(strstr(whole, "section%20headers"));
+	assert_null(strstr(tables, "\ns "));
+	assert_non_null(strstr(tables, "pages%20of%20its%20unwind%20tables"));
 }
 
 /* A file without a build-id that has another first page by now is another file. */
@@ -904,6 +924,7 @@ int main(void)
 	    cmocka_unit_test(test_big_file),
 	    cmocka_unit_test(test_big_lies),
 	    cmocka_unit_test(test_stripped_file),
+	    cmocka_unit_test(test_sstripped_file),
 	    cmocka_unit_test(test_print),
 	    cmocka_unit_test(test_file_that_changed),
 	    cmocka_unit_test(test_file_of_ended_process),

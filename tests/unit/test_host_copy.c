@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +27,22 @@
 static char folder[] = "/tmp/vperf-copies-XXXXXX";
 static struct vp_build_id installed; /* of INSTALLED */
 static const struct vp_build_id other = {.size = 4, .bytes = "\1\2\3\4"};
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+
+/* The system's folders of links are in the test's folder. */
+int __wrap_open64(const char *path, int flags, ...)
+{
+	VP_AUTO_FREE char *moved = vp_format("%s%s", folder, path);
+	va_list more;
+	mode_t mode;
+
+	va_start(more, flags);
+	mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+	va_end(more);
+	return __real_open64(strstr(path, "/.build-id/") ? moved : path, flags, mode);
+}
 
 static void expect_refused(const char *path, const char *below)
 {
@@ -75,6 +93,46 @@ static void test_installed(void **state)
 	assert_int_equal(vp_host_copy_find(INSTALLED, &other), -1);
 	assert_int_equal(vp_host_copy_find("/etc/passwd", &installed), -1);
 	assert_int_equal(vp_host_copy_find("", &installed), -1);
+}
+
+/* Makes a link by build-id in a folder of the system; returns its path. */
+static char *put_link(const char *of_system, const struct vp_build_id *build_id, const char *to)
+{
+	struct vp_buffer digits = {0};
+
+	vp_build_id_put(build_id, &digits);
+	const char *text = vp_buffer_text(&digits);
+	VP_AUTO_FREE char *make =
+	    vp_format("mkdir -p %s%s/.build-id/%.2s", folder, of_system, text);
+	char *link = vp_format("%s%s/.build-id/%.2s/%s", folder, of_system, text, text + 2);
+	vp_buffer_deinit(&digits);
+	assert_int_equal(system(make), 0);
+	assert_int_equal(symlink(to, link), 0);
+	return link;
+}
+
+/* An installed program that the guest has elsewhere is found by a link of its build-id, and only
+ * if it is an installed program of that build-id. */
+static void test_links(void **state)
+{
+	static const char *const folders[] = {"/usr/lib", "/usr/lib/debug"};
+
+	(void)state;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++) {
+		assert_int_equal(vp_host_copy_find("/elsewhere/env", &installed), -1);
+		VP_AUTO_FREE char *link = put_link(folders[i], &installed, INSTALLED);
+		expect_opened(vp_host_copy_find("/elsewhere/env", &installed));
+		VP_AUTO_FREE char *wrong = put_link(folders[i], &other, INSTALLED);
+		assert_int_equal(vp_host_copy_find("/elsewhere/env", &other), -1);
+		assert_int_equal(unlink(link), 0);
+		VP_AUTO_FREE char *copy = vp_format("cp %s %s/copy", INSTALLED, folder);
+		VP_AUTO_FREE char *outside = vp_format("%s/copy", folder);
+		assert_int_equal(system(copy), 0);
+		free(link);
+		link = put_link(folders[i], &installed, outside);
+		assert_int_equal(vp_host_copy_find("/elsewhere/env", &installed), -1);
+		assert_int_equal(unlink(link), 0);
+	}
 }
 
 /* Copies the installed file to a path like that of a download. */
@@ -261,9 +319,10 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_open),     cmocka_unit_test(test_installed),
-	    cmocka_unit_test(test_download), cmocka_unit_test(test_cache_folder),
-	    cmocka_unit_test(test_fetch),    cmocka_unit_test(test_fetch_ends),
+	    cmocka_unit_test(test_open),         cmocka_unit_test(test_installed),
+	    cmocka_unit_test(test_links),        cmocka_unit_test(test_download),
+	    cmocka_unit_test(test_cache_folder), cmocka_unit_test(test_fetch),
+	    cmocka_unit_test(test_fetch_ends),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
