@@ -32,7 +32,7 @@ enum { REGS_R15 = 0, REGS_R14, REGS_R13, REGS_R12, REGS_BX = 5, REGS_R11, REGS_R
 enum { REGS_R8 = 9, REGS_AX, REGS_CX, REGS_DX, REGS_SI, REGS_DI };
 enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
 /* Words of the frame pushed by the processor: IP, CS, flags, SP and SS. */
-enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
+enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, FRAME_WORDS = 5, ENTRY_WORDS = 6 };
 
 /* Space for the largest sample, and for what the verifier assumes of a copy. */
 #define CHAIN_ROOM                                                                                 \
@@ -262,14 +262,27 @@ static __always_inline __u32 read_user_page(struct chain_maker *maker, __u64 va,
 	return size;
 }
 
+/* Samples for which more is copied of stacks of these address spaces: set by the recorder. */
+__u8 deep_stacks[VP_DEEP_STACKS];
+
+static __always_inline bool is_deep(const struct chain_maker *maker)
+{
+	__u32 slot = VP_DEEP_STACK(maker->root);
+	__u8 left = deep_stacks[slot];
+
+	if (left)
+		deep_stacks[slot] = left - 1;
+	return left;
+}
+
 /* Bytes to copy. On 64-bit Arm, a signal's frame has more than 4 KiB. Its handler, and other code
  * without frame records, has x29 of an outer function. */
 static __always_inline __u32 user_stack_bytes(const struct chain_maker *maker)
 {
-	return vendor == VP_VENDOR_ARM &&
-		       maker->bp - maker->sp - VP_USER_STACK_USUAL / 2 < VP_USER_STACK_BYTES
-		   ? VP_USER_STACK_BYTES
-		   : VP_USER_STACK_USUAL;
+	bool is_signal = vendor == VP_VENDOR_ARM &&
+			 maker->bp - maker->sp - VP_USER_STACK_USUAL / 2 < VP_USER_STACK_BYTES;
+
+	return is_signal || is_deep(maker) ? VP_USER_STACK_BYTES : VP_USER_STACK_USUAL;
 }
 
 /* Where to copy from. 64-bit Arm has no red zone. The page before that of the stack pointer may
@@ -427,8 +440,16 @@ __noinline int find_entry_regs(__u64 sp)
 	if (!maker)
 		return 0;
 	__u64 *frame = maker->top, hva = hva_of_piece(maker, sp, ENTRY_WORDS * sizeof(*frame));
-	if (!hva || bpf_probe_read_user(frame, ENTRY_WORDS * sizeof(*frame), (void *)hva))
+	/* A frame without an error code may be at the stack's end. */
+	bool at_end = !hva;
+	if (at_end)
+		hva = hva_of_piece(maker, sp, FRAME_WORDS * sizeof(*frame));
+	if (!hva ||
+	    (at_end ? bpf_probe_read_user(frame, FRAME_WORDS * sizeof(*frame), (void *)hva)
+		    : bpf_probe_read_user(frame, ENTRY_WORDS * sizeof(*frame), (void *)hva)))
 		return 0;
+	if (at_end)
+		frame[FRAME_WORDS] = 0;
 	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)
 		frame++;
 	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)

@@ -24,6 +24,10 @@ enum {
 	VP_USER_X86_BP = 6,
 	VP_USER_X86_SP = 7,
 	VP_USER_X86_IP = 16,
+	/* A copy that was too short makes the next N copies of that address space (by a hash)
+	   larger. */
+	VP_DEEP_STACKS = 1024,
+	VP_DEEP_SAMPLES = 255,
 	/* Minimum size of a copy: the chain that replaces it must fit. */
 	VP_USER_STACK_LEAST = 1024,
 };
@@ -44,6 +48,9 @@ struct vp_user_stack {
 	__u64 registers[VP_USER_REGISTERS];
 	unsigned char stack[VP_USER_STACK_BYTES];
 };
+
+/* With page-table isolation a process has two adjacent page-table roots. */
+#define VP_DEEP_STACK(as_root) ((as_root) >> 13 & (VP_DEEP_STACKS - 1))
 
 /* A frame is the address of a code object. Its lowest bit: it is the outermost one that its
  * function of the interpreter executes. */

@@ -3,6 +3,7 @@
  * unwind them, and call chains replace the copies. No stack contents are passed on. */
 #include "base/macros.h"
 #include "collect/guests/guest_watch.h"
+#include "collect/programs/sampler.h"
 #include "guestreader/stack_job.h"
 #include "schema/chain_end.h"
 #include "schema/chain_frames.h"
@@ -166,7 +167,8 @@ static bool is_replaced(const struct vp_record_header *header, const struct vp_u
 }
 
 /* Moves the part's records to `to`, with chains instead of stacks; returns the end. */
-static char *replace_stacks(const struct stacks_part *part, char *to)
+static char *replace_stacks(struct vp_profile_instrument *profile, const struct stacks_part *part,
+			    char *to)
 {
 	struct vp_user_stack stack = {.time = 0}; /* only the header is used */
 	unsigned number = 0;
@@ -177,6 +179,10 @@ static char *replace_stacks(const struct stacks_part *part, char *to)
 		if (header->id == VP_ID_USER_STACK) {
 			const struct vp_stack_job *job = part->jobs[number++];
 			const uint32_t count = frames_of(job);
+			if (count && job->flags & VP_CHAIN_READ_LATER && profile->sampler)
+				vp_sampler_copy_more(
+				    profile->sampler,
+				    ((const struct vp_user_stack *)(void *)at)->as_root);
 			memcpy(&stack, header, offsetof(struct vp_user_stack, registers));
 			if (count)
 				to = put_chain(&stack,
@@ -204,7 +210,7 @@ size_t vp_profile_unwind_stacks(struct vp_profile_instrument *profile, char *rec
 	while (part.end < records + size) {
 		part.begin = part.end;
 		request_chains(profile, records + size, &part);
-		to = replace_stacks(&part, to);
+		to = replace_stacks(profile, &part, to);
 	}
 	return (size_t)(to - records);
 }

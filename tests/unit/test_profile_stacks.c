@@ -59,7 +59,20 @@ struct vp_stack_job *__wrap_vp_guest_watch_stack(struct vp_guest_watch *self,
 	return job;
 }
 
-/* A chain has as many frames as the stack's registers say. */
+/* The sampler: address spaces of which more is copied. */
+static uint64_t deep[2];
+static unsigned n_deep;
+
+void __wrap_vp_sampler_copy_more(struct vp_sampler *sampler, uint64_t as_root);
+
+void __wrap_vp_sampler_copy_more(struct vp_sampler *sampler, uint64_t as_root)
+{
+	assert_ptr_equal(sampler, &deep);
+	assert_true(n_deep < 2);
+	deep[n_deep++] = as_root;
+}
+
+/* A chain has as many frames as the stack's registers say, and their flags. */
 void __wrap_vp_guest_watch_unwind(struct vp_guest_watch *self, unsigned timeout_ms)
 {
 	(void)self;
@@ -69,7 +82,7 @@ void __wrap_vp_guest_watch_unwind(struct vp_guest_watch *self, unsigned timeout_
 		struct vp_stack_job *job = &watch.jobs[i];
 		job->count = (uint32_t)job->stack.registers[0];
 		job->end = VP_CHAIN_NO_TABLE;
-		job->flags = VP_CHAIN_BY_TABLES | 0x100;
+		job->flags = (uint16_t)(VP_CHAIN_BY_TABLES | 0x100 | job->stack.registers[1]);
 		for (unsigned frame = 0; frame < VP_CHAIN_FRAMES; frame++)
 			job->ips[frame] = job->stack.time * 1000 + frame;
 	}
@@ -153,6 +166,8 @@ static void replace(void)
 {
 	static struct vp_profile_instrument profile;
 
+	profile.sampler = (struct vp_sampler *)(void *)&deep;
+	n_deep = 0;
 	watch.stacks = watch.requests = watch.most = watch.interpreted = 0;
 	records.size = vp_profile_unwind_stacks(&profile, records.bytes, records.size);
 }
@@ -202,6 +217,36 @@ static void test_replaced(void **state)
 	assert_int_equal(record_at(4)->chain_frames.time, 6);
 	assert_int_equal(record_at(5)->header.id, VP_ID_guest_sample);
 	assert_int_equal(records.size, 4 * sizeof(*frames) + 2 * sizeof(struct vp_guest_sample));
+}
+
+/* Stacks that end beyond the copy: the next copies of that process are larger. */
+static void test_deep(void **state)
+{
+	static const struct {
+		unsigned frames, flags;
+		uint64_t root;
+	} stacks[] = {{3, 0, 0x1000},
+		      {3, VP_CHAIN_READ_LATER, 0x2000},
+		      {0, VP_CHAIN_READ_LATER, 0x3000}, /* no chain */
+		      {3, VP_CHAIN_READ_LATER | VP_CHAIN_GUESSED, 0x4000}};
+
+	(void)state;
+	watch = (__typeof__(watch)){.exists = true, .listens = true};
+	records.size = 0;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(stacks); i++) {
+		put_stack(5 + i, 1, stacks[i].frames);
+		struct vp_user_stack *stack = (void *)(records.bytes + records.size - STACK_SIZE);
+		stack->registers[1] = stacks[i].flags;
+		stack->as_root = stacks[i].root;
+		put_sample(5 + i, 1);
+	}
+	replace();
+	assert_int_equal(n_deep, 2);
+	assert_int_equal(deep[0], 0x2000);
+	assert_int_equal(deep[1], 0x4000);
+	assert_int_equal(record_at(0)->chain_frames.flags, VP_CHAIN_BY_TABLES);
+	assert_int_equal(record_at(5)->chain_frames.flags,
+			 VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER | VP_CHAIN_GUESSED);
 }
 
 /* Without a reader, or a chain of it, frame pointers have to do; the stack is gone. */
@@ -338,9 +383,10 @@ static void test_interpreted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_replaced),    cmocka_unit_test(test_not_unwound),
-	    cmocka_unit_test(test_by_pointers), cmocka_unit_test(test_many_pointers),
-	    cmocka_unit_test(test_many),        cmocka_unit_test(test_interpreted),
+	    cmocka_unit_test(test_replaced),      cmocka_unit_test(test_deep),
+	    cmocka_unit_test(test_not_unwound),   cmocka_unit_test(test_by_pointers),
+	    cmocka_unit_test(test_many_pointers), cmocka_unit_test(test_many),
+	    cmocka_unit_test(test_interpreted),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

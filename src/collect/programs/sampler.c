@@ -5,6 +5,7 @@
 #include "collect/programs/sampler_private.h"
 #include "host/kernel_btf.h"
 #include "schema/schema.h"
+#include "schema/user_stack.h"
 #include "schema/weighting.h"
 
 #include <errno.h>
@@ -470,6 +471,11 @@ struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t index)
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu)
 {
 	return vp_rings_lost(&sampler->rings, pcpu);
+}
+
+void vp_sampler_copy_more(struct vp_sampler *sampler, uint64_t as_root)
+{
+	sampler->programs->bss->deep_stacks[VP_DEEP_STACK(as_root)] = VP_DEEP_SAMPLES;
 }
 
 void vp_sampler_free(struct vp_sampler *sampler)

@@ -45,6 +45,9 @@ int vp_sampler_fd(const struct vp_sampler *sampler);
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
 /* Number of records lost in this pCPU's full buffer since the start. */
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu);
+/* Copies more of the stacks of that guest address space, for some samples: what is read after the
+ * sample may have changed. */
+void vp_sampler_copy_more(struct vp_sampler *sampler, uint64_t as_root);
 void vp_sampler_free(struct vp_sampler *sampler);
 
 /* Enables identification of guest tasks from guest memory, for the sampler. */
