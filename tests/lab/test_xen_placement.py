@@ -108,7 +108,10 @@ def credit(run, claims):
     claims.check("throttled" not in free, f"a domain without a cap is not: {sorted(free)}")
     found = {row["id"]: row for row in read("diagnose", run)["findings"] if row["vm"] == "capped"}
     domain = next(vm["domain"] for vm in info["vms"] if vm["name"] == "capped")
-    claims.check(f"xl sched-credit -d {domain} -c 0" in str(found.get("quota", {}).get("commands")), f"what to try: {found.get('quota')}")
+    quota = found.get("quota", {})
+    claims.check(f"xl sched-credit -d {domain} -c 0" in str(quota.get("commands")), f"what to try: {quota}")
+    claims.check("xl sched-credit -d NAME" in quota.get("advice", "") and "credit2" not in quota["advice"] + quota["source"],
+                 f"the advice names this scheduler: {quota.get('advice')} ({quota.get('source')})")
 
 
 TESTS = []

@@ -330,6 +330,18 @@ static void test_rules(void **state)
 	}
 }
 
+static const struct vp_rule *rule_of(const char *id)
+{
+	size_t count;
+	const struct vp_rule *rules = vp_rules(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(rules[i].id, id))
+			return &rules[i];
+	fail();
+	return NULL;
+}
+
 /* Of domains other words, as far as there are some. */
 static void test_words(void **state)
 {
@@ -346,12 +358,45 @@ static void test_words(void **state)
 		words = vp_rule_words(rule, NULL);
 		assert_ptr_equal(words.advice, rule->advice);
 		words = vp_rule_words(rule, &domain);
-		bool other = rule->of_domains.advice;
-		assert_int_equal(other, rule->of_domains.source != NULL);
-		assert_ptr_equal(words.what,
-				 rule->of_domains.what ? rule->of_domains.what : rule->what);
-		assert_ptr_equal(words.advice, other ? rule->of_domains.advice : rule->advice);
-		assert_ptr_equal(words.source, other ? rule->of_domains.source : rule->source);
+		const struct vp_rule_words *own = rule->by_scheduler
+						      ? &rule->by_scheduler[VP_SCHEDULER_CREDIT2]
+						      : &rule->of_domains;
+		bool other = own->advice;
+		assert_int_equal(other, own->source != NULL);
+		assert_ptr_equal(words.what, own->what ? own->what : rule->what);
+		assert_ptr_equal(words.advice, other ? own->advice : rule->advice);
+		assert_ptr_equal(words.source, other ? own->source : rule->source);
+	}
+}
+
+/* Advice names the command of the recording's scheduler, and none that the scheduler has not. */
+static void test_schedulers(void **state)
+{
+	static const char *const ids[] = {"steal-vm", "overcommit", "quota"};
+	static const struct {
+		const char *name, *command;
+	} schedulers[] = {{NULL, "sched-credit2"},
+			  {"credit2", "sched-credit2"},
+			  {"credit", "sched-credit"},
+			  {"rtds", "sched-rtds"},
+			  {"null", NULL},
+			  {"arinc653", NULL}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(ids) * VP_ARRAY_SIZE(schedulers); i++) {
+		const char *command = schedulers[i / VP_ARRAY_SIZE(ids)].command;
+		struct vp_vm vm = {.has_domain = true};
+		vm.scheduler = (char *)schedulers[i / VP_ARRAY_SIZE(ids)].name;
+		struct vp_rule_words words =
+		    vp_rule_words(rule_of(ids[i % VP_ARRAY_SIZE(ids)]), &vm);
+		const char *texts[] = {words.advice, words.source};
+		for (size_t j = 0; j < VP_ARRAY_SIZE(texts); j++) {
+			const char *at = strstr(texts[j], "sched-");
+			assert_int_equal(at != NULL, command != NULL);
+			if (!at)
+				continue;
+			assert_int_equal(strcspn(at, " ),;"), strlen(command));
+			assert_memory_equal(at, command, strlen(command));
+		}
 	}
 }
 
@@ -670,6 +715,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_rules),
 	    TEST(test_words),
+	    TEST(test_schedulers),
 	    TEST(test_of_which_vm),
 	    TEST(test_classes),
 	    TEST(test_names_of_vcpus),

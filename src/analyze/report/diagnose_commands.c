@@ -221,13 +221,17 @@ static void put_pin(const struct vp_vm *vm, enum vp_manager manager, const char 
 	}
 }
 
-/* xl's command for domains of the scheduler; recordings before 0.3 do not have its name. NULL: the
- * scheduler has no weights and caps. */
+/* xl's command for domains of the scheduler; NULL: the scheduler has no weights and caps. */
 static const char *xl_command(const struct vp_vm *vm)
 {
-	if (!vm->scheduler || !strcmp(vm->scheduler, "credit2"))
+	switch (vp_scheduler_of(vm)) {
+	case VP_SCHEDULER_CREDIT2:
 		return "sched-credit2";
-	return strcmp(vm->scheduler, "credit") != 0 ? NULL : "sched-credit";
+	case VP_SCHEDULER_CREDIT:
+		return "sched-credit";
+	default:
+		return NULL;
+	}
 }
 
 static void put_quota(const struct vp_vm *vm, enum vp_manager manager, struct vp_buffer *ret)

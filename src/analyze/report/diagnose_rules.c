@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/report/diagnose_rules.h"
 
+#include <string.h>
+
 #include "base/macros.h"
 #include "schema/vm.h"
 #include "store/packet.h"
@@ -9,6 +11,57 @@
 #define RHEL_OVERCOMMIT                                                                            \
 	"RHEL 7: Virtualization Deployment and Administration Guide, 7.3 (Overcommitting "         \
 	"Virtualized CPUs)"
+
+/* Advice for Xen domains that depends on the scheduler: `weight` and `source` name its command. */
+#define STEAL_VM(weight, command)                                                                  \
+	{                                                                                          \
+		.advice = "pin the domains' vCPUs to different pCPUs (xl vcpu-pin), move one "     \
+			  "to another host" weight "; for dom0: dom0_max_vcpus=, dom0_vcpus_pin",  \
+		.source = "Xen: man xl (vcpu-pin" command "), docs/misc/xen-command-line "         \
+			  "(dom0_max_vcpus, dom0_vcpus_pin)"                                       \
+	}
+#define OVERCOMMIT(weight, command)                                                                \
+	{                                                                                          \
+		.advice = "run fewer domains or vCPUs here, or let them use more pCPUs (xl "       \
+			  "vcpu-pin, xl cpupool-cpu-add)" weight,                                  \
+		.source = "Xen: man xl (vcpu-pin, cpupool-cpu-add" command ")"                     \
+	}
+#define QUOTA(command)                                                                             \
+	{                                                                                          \
+		.what = "the cap of its domain",                                                   \
+		.advice = "raise the cap (xl " command " -d NAME -c PERCENT; 0: none)",            \
+		.source = "Xen: man xl.cfg (cap), xl help " command                                \
+	}
+#define SHIFTS " only shift the loss to another domain"
+#define BUDGETS "xl sched-rtds -d NAME -v VCPU -p PERIOD -b BUDGET"
+
+static const struct vp_rule_words steal_vm_of[VP_SCHEDULERS] = {
+    [VP_SCHEDULER_CREDIT2] =
+	STEAL_VM(", or give this one a larger weight (xl sched-credit2 -d NAME -w WEIGHT)",
+		 ", sched-credit2"),
+    [VP_SCHEDULER_CREDIT] = STEAL_VM(
+	", or give this one a larger weight (xl sched-credit -d NAME -w WEIGHT)", ", sched-credit"),
+    [VP_SCHEDULER_RTDS] =
+	STEAL_VM(", or give this one a larger budget (" BUDGETS ")", ", sched-rtds"),
+    [VP_SCHEDULER_OTHER] = STEAL_VM("", "")};
+
+static const struct vp_rule_words overcommit_of[VP_SCHEDULERS] = {
+    [VP_SCHEDULER_CREDIT2] =
+	OVERCOMMIT("; weights (xl sched-credit2 -w)" SHIFTS, ", sched-credit2"),
+    [VP_SCHEDULER_CREDIT] = OVERCOMMIT("; weights (xl sched-credit -w)" SHIFTS, ", sched-credit"),
+    [VP_SCHEDULER_RTDS] = OVERCOMMIT("; budgets (xl sched-rtds -b)" SHIFTS, ", sched-rtds"),
+    [VP_SCHEDULER_OTHER] = OVERCOMMIT("", "")};
+
+static const struct vp_rule_words quota_of[VP_SCHEDULERS] = {
+    [VP_SCHEDULER_CREDIT2] = QUOTA("sched-credit2"),
+    [VP_SCHEDULER_CREDIT] = QUOTA("sched-credit"),
+    [VP_SCHEDULER_RTDS] = {.what = "the budget of its vCPUs",
+			   .advice = "raise the budget (" BUDGETS ")",
+			   .source = "Xen: man xl (sched-rtds)"},
+    [VP_SCHEDULER_OTHER] = {.what = "the limit of its scheduler",
+			    .advice = "move the domain to a cpupool with another scheduler (xl "
+				      "cpupool-migrate)",
+			    .source = "Xen: man xl (cpupool-migrate)"}};
 
 static const struct vp_rule rules[] = {
     {.id = "steal-vm",
@@ -22,11 +75,7 @@ static const struct vp_rule rules[] = {
 	 "larger cpu.weight",
      .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst (cpu.weight, cpuset.cpus)",
      .advises_weight = true,
-     .of_domains = {.advice = "pin the domains' vCPUs to different pCPUs (xl vcpu-pin), move one "
-			      "to another host, or give this one a larger weight (xl sched-credit2 "
-			      "-d NAME -w WEIGHT); for dom0: dom0_max_vcpus=, dom0_vcpus_pin",
-		    .source = "Xen: man xl (vcpu-pin, sched-credit2), docs/misc/xen-command-line "
-			      "(dom0_max_vcpus, dom0_vcpus_pin)"}},
+     .by_scheduler = steal_vm_of},
     {.id = "overcommit",
      .loss = VP_LOSS_OVERCOMMIT,
      .thieves = VP_THIEF_OTHER_VM,
@@ -36,10 +85,7 @@ static const struct vp_rule rules[] = {
      .advice = "run fewer VMs or vCPUs here, or let them use more pCPUs; cpu.weight only shifts "
 	       "the loss to another VM",
      .source = RHEL_OVERCOMMIT "; Linux: Documentation/admin-guide/cgroup-v2.rst (Weights)",
-     .of_domains = {.advice = "run fewer domains or vCPUs here, or let them use more pCPUs (xl "
-			      "vcpu-pin, xl cpupool-cpu-add); weights (xl sched-credit2 -w) only "
-			      "shift the loss to another domain",
-		    .source = "Xen: man xl (vcpu-pin, cpupool-cpu-add, sched-credit2)"}},
+     .by_scheduler = overcommit_of},
     {.id = "steal-self",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_SAME_VM,
@@ -104,9 +150,7 @@ static const struct vp_rule rules[] = {
      .evidence = "steal",
      .advice = "raise cpu.max of the VM's cgroup, or allow bursts (cpu.max.burst)",
      .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst (cpu.max, cpu.max.burst)",
-     .of_domains = {.what = "the cap of its domain",
-		    .advice = "raise the cap (xl sched-credit2 -d NAME -c PERCENT; 0: none)",
-		    .source = "Xen: man xl.cfg (cap), xl help sched-credit2"}},
+     .by_scheduler = quota_of},
     {.id = "wakeup",
      .loss = VP_LOSS_WAKING,
      .least = 3,
@@ -321,9 +365,24 @@ static const struct vp_rule rules[] = {
      .source = "vperf: man vperf-stat (-m)"},
 };
 
+enum vp_scheduler vp_scheduler_of(const struct vp_vm *vm)
+{
+	static const char *const names[] = {[VP_SCHEDULER_CREDIT2] = "credit2",
+					    [VP_SCHEDULER_CREDIT] = "credit",
+					    [VP_SCHEDULER_RTDS] = "rtds"};
+
+	if (!vm->scheduler)
+		return VP_SCHEDULER_CREDIT2;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+		if (!strcmp(vm->scheduler, names[i]))
+			return (enum vp_scheduler)i;
+	return VP_SCHEDULER_OTHER;
+}
+
 struct vp_rule_words vp_rule_words(const struct vp_rule *rule, const struct vp_vm *vm)
 {
-	const struct vp_rule_words *other = &rule->of_domains;
+	const struct vp_rule_words *other =
+	    rule->by_scheduler && vm ? &rule->by_scheduler[vp_scheduler_of(vm)] : &rule->of_domains;
 	struct vp_rule_words words = {rule->what, rule->advice, rule->source};
 
 	if (!vm || !vm->has_domain)

@@ -40,6 +40,15 @@ enum vp_rule_preempted { VP_RULE_ALWAYS, VP_RULE_IF_PREEMPTED, VP_RULE_UNLESS_PR
  * as devices, and exits handled by the kernel as memory. */
 enum vp_rule_memory { VP_RULE_OF_ANY, VP_RULE_OF_DEVICES, VP_RULE_OF_MEMORY };
 
+/* Xen's schedulers with different commands of xl. */
+enum vp_scheduler {
+	VP_SCHEDULER_CREDIT2,
+	VP_SCHEDULER_CREDIT,
+	VP_SCHEDULER_RTDS,
+	VP_SCHEDULER_OTHER, /* no weights, caps or budgets: null, arinc653 */
+	VP_SCHEDULERS
+};
+
 struct vp_rule {
 	const char *id;
 	enum vp_loss loss;
@@ -64,7 +73,13 @@ struct vp_rule {
 	struct vp_rule_words {
 		const char *what, *advice, *source;
 	} of_domains;
+	/* … and if they depend on the scheduler, one for each; NULL: they do not. */
+	const struct vp_rule_words *by_scheduler;
 };
+
+/* The scheduler of a domain; credit2, Xen's default, if the recording does not have its name
+ * (before 0.3). */
+enum vp_scheduler vp_scheduler_of(const struct vp_vm *vm);
 
 /* The rule's texts for the VM; vm NULL: not about a VM. */
 struct vp_rule_words vp_rule_words(const struct vp_rule *rule, const struct vp_vm *vm);
