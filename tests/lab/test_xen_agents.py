@@ -8,7 +8,7 @@ import json
 import re
 
 from lab import vperf
-from test_xen import named_by_domain
+from test_xen import named_by_domain, of_trixie
 
 KINDS = ("pv", "pvh")
 ROUNDS = 1000
@@ -125,8 +125,43 @@ def threads(run, claims, recording, kinds):
         ran[row["vm"]] += row["on_cpu_ns"] + row["work_ns"]
     claims.check(all(0.3 * had[kind] < ran[kind] <= 1.001 * had[kind] for kind in kinds),
                  f"sched: threads ran for {dict(ran)} ns, their vCPUs for {dict(had)}")
+    timelines(run, claims, recording, kinds, sched["guests"])
     for kind in kinds:
         path_of(run, claims, recording, kind)
+
+
+def timeline(run, recording, track, vm):
+    text = vperf("timeline", str(run.recording(recording)), "--track", track, "--vm", vm, "--format", "csv").stdout
+    return [{**row, "ns": int(row["end_ns"]) - int(row["begin_ns"])} for row in csv.DictReader(io.StringIO(text))]
+
+
+def timelines(run, claims, recording, kinds, sched):
+    """Threads in slices of the vCPU: no time is lost by them, each has the time that 'vperf sched' sums, and they change as often."""
+    account = json.loads(vperf("account", str(run.recording(recording)), "--format", "json").stdout)
+    for kind in kinds:
+        slices = timeline(run, recording, "vcpu", kind)
+        own = sum(row["ns"] for row in slices if row["state"] in ("guest", "work"))
+        booked = sum(row["ns"] for row in account["states"] if row["vm"] == kind and row["state"] in ("guest", "kernel"))
+        claims.check(own == booked, f"{kind}: the slices are {own} ns on a pCPU, accounting has {booked}")
+        of_threads = [row for row in slices if row["guest_tid"]]
+        claims.check([row for row in timeline(run, recording, "thread", kind)] == [{**row, "track": "thread", "lane": "thread"} for row in of_threads],
+                     f"{kind}: --track thread has the same {len(of_threads)} slices")
+        exact, least, most = (collections.Counter() for _ in range(3))
+        for row in of_threads:
+            if row["state"] == "guest":
+                (exact if row["certainty"] == "exact" else most)[row["guest_tid"]] += row["ns"]
+        for row in sched:
+            if row["vm"] == kind:
+                least[str(row["tid"])] += row["on_cpu_ns"]
+        wrong = {tid: (exact[tid], ns, most[tid]) for tid, ns in least.items() if tid != "0" and not exact[tid] <= ns <= exact[tid] + most[tid]}
+        players, _ = players_of(run, kind)
+        claims.check(not wrong and all(exact[tid] > 0 for tid in players),
+                     f"{kind}: 'sched' has the time of {len(least)} threads in the timeline; exact, sum, uncertain of others: {wrong}")
+        claims.check(sum(most.values()) <= 0.02 * sum(exact.values()), f"{kind}: {sum(exact.values())} ns exact, {sum(most.values())} uncertain")
+        runs = [row["guest_tid"] for row in of_threads if row["state"] == "guest"]
+        made = sum(before != after and before in players for before, after in zip(runs, runs[1:]))
+        _, count = players_of(run, kind)
+        claims.check(count - 2 <= made <= count + 40, f"{kind}: in the timeline pingpong is left {made} times, it switched {count} times by its own count")
 
 
 def by_proxy(run, claims):
@@ -158,6 +193,23 @@ def agent_of_hvm(run, claims):
     agents(run, claims, ("hvm",))
 
 
+ALL, MANY_ROUNDS, MANY = ("pv", "pvh", "hvm"), 2600, 33400
+MANY_EVENTS = f"""
+host hypervisor=xen pcpus=1 icount=yes memory=4096
+{guests(ALL)}command {RECORD} --trace --trace-guests=sched,irq,syscalls -e xentrace:sched -o /run/events -- \\
+sh -c '{at_once(ALL, "pingpong", "--rounds", str(MANY_ROUNDS))}'; cp -r /run/events /out
+""".replace("\\\n", "")
+
+
+def many_events(run, claims):
+    """The same for 100,000 events of the three kinds of guests."""
+    rows = in_turns(run, claims, "events", ALL, MANY)
+    for kind in ALL:
+        counted(run, claims, [row for row in rows if row["machine"] == "guest" and row["vm"] == kind], kind)
+
+
 TESTS = []
-FULL = [("Xen: agents in guests", scenario(KINDS), agents), ("Xen: an agent in a guest with a device model", scenario(("hvm",)), agent_of_hvm)]
+FULL = [("Xen: agents in guests", scenario(KINDS), agents), ("Xen: an agent in a guest with a device model", scenario(("hvm",)), agent_of_hvm),
+        ("Xen: 100,000 events of guests", MANY_EVENTS, many_events),
+        ("Xen of trixie: 100,000 events of guests", of_trixie(MANY_EVENTS), many_events)]
 QUICK = ()

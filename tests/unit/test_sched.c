@@ -391,7 +391,7 @@ static void begin_states(struct told *told)
 		vm.name = vp_format("dom%u", i);
 		vp_vec_push(&told->feed.vms, vm);
 	}
-	told->states = vp_track_states_new(&told->feed, tell, told);
+	expect_no_error(vp_track_states_new("none", &told->feed, tell, told, &told->states));
 }
 
 static void expect_states(struct told *told, const char *expected)

@@ -416,7 +416,7 @@ static void test_states(void **state)
 	assert_int_equal(feed.last, AT(300));
 	assert_false(vp_feed_next(&feed, &event));
 	assert_int_equal(feed.notes.count, 1);
-	assert_true(is_noted(&feed, "guest threads are unknown, except those of dom0"));
+	assert_true(is_noted(&feed, "the threads of these guests are unknown"));
 	vp_feed_close(&feed);
 	make_domains(&made, false);
 	expect_error(vp_feed_open(NAME, &feed), "the recording has no vCPU states in time order");

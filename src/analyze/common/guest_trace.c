@@ -9,14 +9,21 @@
 #include "schema/records.h"
 #include "store/trace_reader.h"
 
+bool vp_guest_traces_has(const char *directory, const vp_vms *vms, const struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
+	VP_AUTO_FREE char *events = vp_format("%s/%s.events", directory, part);
+
+	return !access(events, F_OK);
+}
+
 struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,
 				      vp_guest_traces *ret)
 {
 	vp_vec_each (vms, vm) {
-		VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
-		VP_AUTO_FREE char *events = vp_format("%s/%s.events", directory, part);
-		if (access(events, F_OK))
+		if (!vp_guest_traces_has(directory, vms, vm))
 			continue;
+		VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
 		struct vp_guest_trace *trace = vp_vec_push_slot(ret);
 		*trace =
 		    (struct vp_guest_trace){.vm = vm, .path = vp_format("%s/%s", directory, part)};
@@ -27,12 +34,9 @@ struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,
 
 bool vp_guest_traces_any(const char *directory, const vp_vms *vms, const char *name)
 {
-	vp_vec_each (vms, vm) {
-		VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
-		VP_AUTO_FREE char *events = vp_format("%s/%s.events", directory, part);
-		if ((!name || !strcmp(vm->name, name)) && !access(events, F_OK))
+	vp_vec_each (vms, vm)
+		if ((!name || !strcmp(vm->name, name)) && vp_guest_traces_has(directory, vms, vm))
 			return true;
-	}
 	return false;
 }
 

@@ -21,6 +21,8 @@ typedef VP_VEC(struct vp_guest_trace) vp_guest_traces;
 /* Finds those of the recording in `directory`; `vms` must outlive them. */
 struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,
 				      vp_guest_traces *ret) VP_MUST_CHECK;
+/* Whether the recording has events of the VM. */
+bool vp_guest_traces_has(const char *directory, const vp_vms *vms, const struct vp_vm *vm);
 /* Whether there are any: of all VMs, or of the one named `vm`. */
 bool vp_guest_traces_any(const char *directory, const vp_vms *vms, const char *vm);
 void vp_guest_traces_deinit(vp_guest_traces *traces);

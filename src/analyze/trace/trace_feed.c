@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/common/guest_trace.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -117,7 +118,7 @@ bool vp_feed_is_recorded(const char *directory, const struct vp_recording *recor
 
 struct vp_error *vp_feed_open(const char *directory, struct vp_feed *ret)
 {
-	*ret = (struct vp_feed){0};
+	*ret = (struct vp_feed){.directory = vp_strdup(directory)};
 	struct vp_error *error = trace_feed_open_all(directory, ret);
 	if (error)
 		vp_feed_close(ret);
@@ -138,6 +139,7 @@ void vp_feed_close(struct vp_feed *feed)
 	vp_vec_each (&feed->notes, note)
 		free(*note);
 	vp_vec_deinit(&feed->notes);
+	free(feed->directory);
 	*feed = (struct vp_feed){0};
 }
 
@@ -221,6 +223,28 @@ static bool read_event(struct vp_feed *feed, const struct vp_merge_head *head,
 	return true;
 }
 
+/* Where no program runs at VM exits, guest threads come from the guest's own events. */
+static void note_guests_without_threads(struct vp_feed *feed)
+{
+	VP_AUTO_FREE char *names = NULL;
+
+	vp_vec_each (&feed->vms, vm) {
+		if (vp_vm_is_host(vm) || vp_guest_traces_has(feed->directory, &feed->vms, vm))
+			continue;
+		char *more = names ? vp_format("%s, %s", names, vm->name) : vp_strdup(vm->name);
+		free(names);
+		names = more;
+	}
+	if (names)
+		vp_vec_push(&feed->notes,
+			    vp_format("the threads of these guests are unknown, because the "
+				      "recording does not have their events%s: %s",
+				      vp_recording_advice(&feed->recording,
+							  " ('vperf record --trace-guests' records "
+							  "them by the guest's agent)"),
+				      names));
+}
+
 static void trace_feed_end(struct vp_feed *feed)
 {
 	struct vp_health health = {.classes = streams_of(feed)};
@@ -235,10 +259,7 @@ static void trace_feed_end(struct vp_feed *feed)
 			      " events do not match the recording's event classes and were skipped",
 			      feed->unreadable));
 	if (feed->by_states)
-		vp_vec_push(&feed->notes,
-			    vp_strdup("guest threads are unknown, except those of dom0: vperf runs "
-				      "no program at VM exits of Xen; 'vperf report --view guest' "
-				      "shows guest processes by samples"));
+		note_guests_without_threads(feed);
 	else if (!feed->counts[VP_TRACE_KIND_sched_switch])
 		vp_vec_push(&feed->notes,
 			    vp_format("no scheduler events%s: times without a pCPU are unknown",

@@ -19,6 +19,7 @@
 #include "timeline/merge.h"
 
 struct vp_feed {
+	char *directory;
 	struct vp_recording recording;
 	vp_vms vms;
 	vp_sentences notes;

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 
+#include "analyze/trace/guest_switches.h"
 #include "analyze/trace/trace_feed.h"
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/intern.h"
 #include "base/macros.h"
 #include "base/map.h"
@@ -34,7 +36,7 @@ struct pcpu {
 	VP_VEC(struct run) runs; /* the latest RUNS: number n at n % RUNS */
 };
 
-/* A context switch of the host kernel on one of its vCPUs. */
+/* A context switch of the VM's kernel on one of its vCPUs. */
 struct thread_switch {
 	uint64_t time;
 	uint32_t prev, next;
@@ -43,7 +45,7 @@ struct thread_switch {
 struct vcpu {
 	uint32_t vm, number, tid;
 	bool is_host, has_thread;
-	uint32_t thread;                       /* current host thread */
+	uint32_t thread;                       /* current thread */
 	VP_VEC(struct thread_switch) switches; /* since the end of the previous state */
 };
 
@@ -57,22 +59,28 @@ struct vp_track_states {
 	struct vp_intern texts;
 	uint32_t host; /* VM number of the host */
 	bool has_host;
+	struct vp_guest_switches *guest_events;
 };
 
-struct vp_track_states *
-vp_track_states_new(const struct vp_feed *feed,
-		    void (*emit)(void *context, const struct vp_track_slice *slice), void *context)
+struct vp_error *vp_track_states_new(const char *directory, const struct vp_feed *feed,
+				     void (*emit)(void *context,
+						  const struct vp_track_slice *slice),
+				     void *context, struct vp_track_states **ret)
 {
-	struct vp_track_states *states = vp_alloc(sizeof(*states));
+	struct vp_guest_switches *guest_events;
 
-	*states = (struct vp_track_states){.feed = feed, .emit = emit, .context = context};
+	VP_TRY(vp_guest_switches_open(directory, &feed->vms, &guest_events));
+	struct vp_track_states *states = vp_alloc(sizeof(*states));
+	*states = (struct vp_track_states){
+	    .feed = feed, .emit = emit, .context = context, .guest_events = guest_events};
 	vp_vec_each (&feed->vms, vm) {
 		if (!vp_vm_is_host(vm))
 			continue;
 		states->has_host = true;
 		states->host = vp_vm_id(vm);
 	}
-	return states;
+	*ret = states;
+	return NULL;
 }
 
 void vp_track_states_free(struct vp_track_states *states)
@@ -87,6 +95,7 @@ void vp_track_states_free(struct vp_track_states *states)
 	vp_vec_deinit(&states->vcpus);
 	vp_map_deinit(&states->vcpu_of_key);
 	vp_intern_deinit(&states->texts);
+	vp_guest_switches_close(states->guest_events);
 	free(states);
 }
 
@@ -256,17 +265,25 @@ static struct vp_track_slice track_states_slice_of(struct vp_track_states *state
 static void set_thread(struct vp_track_states *states, const struct vcpu *vcpu,
 		       struct vp_track_slice *slice)
 {
+	const struct vp_guest_switches *events = states->guest_events;
+
 	slice->has_guest = vcpu->has_thread;
 	if (!vcpu->has_thread)
 		return;
 	slice->guest_tid = vcpu->thread;
-	slice->guest_pid = vp_feed_pid(states->feed, vcpu->thread);
-	slice->guest_comm = vp_feed_comm(states->feed, vcpu->thread);
-	if (slice->state == VP_TRACK_GUEST)
-		slice->certainty = VP_TRACK_EXACT;
+	slice->guest_pid = vcpu->is_host ? vp_feed_pid(states->feed, vcpu->thread)
+					 : vp_guest_switches_pid(events, vcpu->vm, vcpu->thread);
+	slice->guest_comm = vcpu->is_host ? vp_feed_comm(states->feed, vcpu->thread)
+					  : vp_guest_switches_comm(events, vcpu->vm, vcpu->thread);
+	if (slice->state != VP_TRACK_GUEST)
+		return;
+	/* After a guest's last event its threads may have changed. */
+	slice->certainty = !vcpu->is_host && vp_guest_switches_ended(events, vcpu->vm, slice->end)
+			       ? VP_TRACK_UNCERTAIN
+			       : VP_TRACK_EXACT;
 }
 
-/* Emits running time, split at context switches of the host kernel on the vCPU. */
+/* Emits running time, split at context switches of the VM's kernel on the vCPU. */
 static void emit_running(struct vp_track_states *states, struct vcpu *vcpu,
 			 struct vp_track_slice slice)
 {
@@ -352,6 +369,26 @@ static void track_states_take_wait(struct vp_track_states *states, uint32_t inde
 	emit_wait(states, slice, pcpu);
 }
 
+static void track_states_add_switch(struct vp_track_states *states, uint32_t index,
+				    const struct thread_switch *change)
+{
+	if (index != NOBODY && states->vcpus.at[index].switches.count < MAX_SWITCHES)
+		vp_vec_push(&states->vcpus.at[index].switches, *change);
+}
+
+/* Adds the context switches of a guest's kernel up to the time of a state's end, of all its
+ * vCPUs. */
+static void take_guest_switches(struct vp_track_states *states, uint32_t vm, uint64_t time)
+{
+	struct vp_guest_switch change;
+
+	while (vp_guest_switches_next(states->guest_events, vm, time, &change))
+		track_states_add_switch(states, track_states_index_of(states, vm, change.vcpu, 0),
+					&(struct thread_switch){.time = change.time,
+								.prev = change.prev,
+								.next = change.next});
+}
+
 static void track_states_take_span(struct vp_track_states *states, const struct vp_vcpu_span *span)
 {
 	uint32_t index = span->state < VP_STATES
@@ -360,6 +397,7 @@ static void track_states_take_span(struct vp_track_states *states, const struct 
 
 	if (index == NOBODY)
 		return;
+	take_guest_switches(states, span->vm, span->time);
 	struct vcpu *vcpu = &states->vcpus.at[index];
 	struct vp_track_slice slice = track_states_slice_of(states, vcpu, span);
 	struct pcpu *pcpu = track_states_pcpu_of(states, span->cpu);
@@ -383,12 +421,10 @@ static void track_states_take_switch(struct vp_track_states *states,
 	uint32_t index =
 	    states->has_host ? track_states_index_of(states, states->host, event->pcpu, 0) : NOBODY;
 
-	if (index == NOBODY || states->vcpus.at[index].switches.count == MAX_SWITCHES)
-		return;
-	vp_vec_push(&states->vcpus.at[index].switches,
-		    ((struct thread_switch){.time = event->time,
-					    .prev = event->sched_switch->prev_tid,
-					    .next = event->sched_switch->next_tid}));
+	track_states_add_switch(states, index,
+				&(struct thread_switch){.time = event->time,
+							.prev = event->sched_switch->prev_tid,
+							.next = event->sched_switch->next_tid});
 }
 
 void vp_track_states_take(struct vp_track_states *states, const struct vp_feed_event *event)

@@ -526,9 +526,9 @@ static struct vp_error *tracks_open_all(const char *directory, struct vp_tracks 
 	tracks->opened = true;
 	VP_TRY(vp_filter_choose_vms(&tracks->feed.vms, options->vm, &tracks->chosen));
 	if (tracks->feed.by_states)
-		tracks->states = vp_track_states_new(&tracks->feed, emit_of_states, tracks);
-	else
-		tracks_add_vcpus(tracks);
+		return vp_track_states_new(directory, &tracks->feed, emit_of_states, tracks,
+					   &tracks->states);
+	tracks_add_vcpus(tracks);
 	return NULL;
 }
 
