@@ -4,6 +4,7 @@
 #include "arm_guest.h"
 #include "unit.h"
 
+#include "guestmem/kernel/arm_code.h"
 #include "guestmem/kernel/kernel.h"
 #include "guestmem/kernel/kernel_arm.h"
 #include "guestmem/kernel/scan.h"
@@ -671,6 +672,13 @@ static void test_forks(void **state)
 	put_fork_code(code, AT_FORK);
 	expect_forks(code, AT_FORK, 1234, COUNTER);
 	expect_forks(code, AT_FORK, 0, VP_PACK_NONE);
+	/* Branches change no register, whatever their lowest bits are. */
+	static const uint32_t branches[] = {0xb5000042 /* cbnz x2 */, 0x54000042 /* b.cs */,
+					    0x14000002 /* b */, 0xd5384142 /* mrs x2, sp_el0 */};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(branches); i++) {
+		code[5] = branches[i];
+		expect_forks(code, AT_FORK, 1234, i < 3 ? COUNTER : VP_PACK_NONE);
+	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++) {
 		put_fork_code(code, AT_FORK);
 		code[others[i].word] = others[i].instruction;
@@ -685,6 +693,39 @@ static void test_forks(void **state)
 	code[1] = a64_adrp(0, AT_FORK + 4, 0x70000000);
 	code[3] = a64_adrp(2, AT_FORK + 12, 0x70000000);
 	expect_forks(code, AT_FORK, 1234, VP_PACK_NONE);
+}
+
+/* As in Debian's 5.10: handle_mm_fault() adds the CPU's base to the address of a count, and
+ * handle_percpu_devid_irq() loads a count with both. */
+static void test_percpu_code(void **state)
+{
+	enum { AT = 0x4000, SUM = 4, LOAD = 5 };
+	const uint32_t sum[] = {a64_adrp(4, AT, COUNTER), 0xd2800021 /* mov x1, #1 */,
+				0xd538d080 /* mrs x0, tpidr_el1 */, a64_add(4, 4, COUNTER & 0xfff),
+				0x8b000080 /* add x0, x4, x0 */};
+	const uint32_t load[] = {
+	    a64_adrp(1, AT, COUNTER),           a64_add(1, 1, COUNTER & 0xfff),
+	    0xd538d084 /* mrs x4, tpidr_el1 */, 0xb8646802 /* ldr w2, [x0, x4] */,
+	    0xd53cd042 /* mrs x2, tpidr_el2 */, 0xf8626820 /* ldr x0, [x1, x2] */};
+	uint32_t code[6];
+	uint64_t at = 0;
+
+	assert_true(vp_arm_code_find_percpu(sum, sizeof(sum), AT, &at));
+	assert_int_equal(at, COUNTER);
+	assert_false(vp_arm_code_find_percpu(sum, sizeof(sum) - 4, AT, &at));
+	assert_true(vp_arm_code_find_percpu(load, sizeof(load), AT, &at));
+	assert_int_equal(at, COUNTER);
+	assert_false(vp_arm_code_find_percpu(load, sizeof(load) - 4, AT, &at));
+	/* Another register, a call in between, and a sum of 32 bits. */
+	static const uint32_t others[] = {0xd5384100, 0x94000010, 0x0b000080};
+	for (unsigned i = 0; i < VP_ARRAY_SIZE(others); i++) {
+		memcpy(code, sum, sizeof(sum));
+		code[i < 2 ? 2 + i : SUM] = others[i];
+		assert_false(vp_arm_code_find_percpu(code, sizeof(sum), AT, &at));
+	}
+	memcpy(code, load, sizeof(load));
+	code[LOAD] = 0xf8227820; /* str x2, [x1, x2, lsl #3] */
+	assert_false(vp_arm_code_find_percpu(code, sizeof(load), AT, &at));
 }
 
 /* A cached pack that was made before the first module was loaded is made anew. */
@@ -731,6 +772,7 @@ int main(void)
 	    cmocka_unit_test(test_nothing_to_find),
 	    cmocka_unit_test(test_modules),
 	    cmocka_unit_test(test_forks),
+	    cmocka_unit_test(test_percpu_code),
 	    cmocka_unit_test(test_modules_later),
 	};
 

@@ -223,10 +223,70 @@ static void find_percpu(struct vp_kernel_pack *pack, const struct vp_guest_kerne
 			put_place(variables[i].symbol, place - runqueues + at);
 }
 
-/* Finds the run queue by its contents. Its current task is that of __entry_task, apart from the
- * middle of a switch. */
+/* Offsets in the image. */
+struct function {
+	const char *name;
+	uint64_t begin, end;
+};
+
+/* Symbols are in the order of their addresses, which are offsets here. */
+static bool find_function(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	struct function *function = context;
+
+	if (!function->begin && !strcmp(symbol->name, function->name)) {
+		function->begin = symbol->addr;
+		function->end = symbol->addr + LARGEST_FUNCTION;
+	} else if (function->begin && symbol->addr > function->begin) {
+		if (symbol->addr < function->end)
+			function->end = symbol->addr;
+		return false;
+	}
+	return true;
+}
+
+static bool function_of(const struct vp_kernel_pack *pack, const struct vp_buffer *image,
+			const char *name, struct function *ret)
+{
+	*ret = (struct function){.name = name};
+	return vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, find_function, ret) &&
+	       ret->begin < ret->end && ret->end <= image->size;
+}
+
+/* Whether a CPU has something that may be a count there. */
+static bool is_count(const struct vp_guest_kernel *kernel, uint64_t at)
+{
+	const struct vp_guest_view *view = &kernel->view;
+	uint64_t count;
+
+	for (size_t i = 0; i < view->n_vcpus; i++)
+		if (view->vcpus[i].tpidr1 &&
+		    vp_guest_view_u64(view, kernel->text + at + view->vcpus[i].tpidr1, &count) &&
+		    count && !(count >> 48))
+			return true;
+	return false;
+}
+
+/* Sets the per-CPU variable that has the first count of the function, `inside` bytes after its
+ * start. */
+static void put_counts(struct vp_pack_symbol *symbol, const struct vp_guest_kernel *kernel,
+		       const struct vp_buffer *image, const char *name, uint64_t inside)
+{
+	struct function function;
+	uint64_t at;
+
+	if (function_of(&kernel->pack, image, name, &function) &&
+	    vp_arm_code_find_percpu(image->bytes + function.begin, function.end - function.begin,
+				    function.begin, &at) &&
+	    at % 8 == 0 && at >= inside && at < image->size && is_count(kernel, at))
+		put_place(symbol, at - inside);
+}
+
+/* Finds the run queue by its contents, and counts by the code that increments them. The run queue's
+ * current task is that of __entry_task, apart from the middle of a switch. */
 static void find_percpu_by_contents(struct vp_kernel_pack *pack,
-				    const struct vp_guest_kernel *kernel)
+				    const struct vp_guest_kernel *kernel,
+				    const struct vp_buffer *image)
 {
 	uint64_t place;
 
@@ -234,6 +294,12 @@ static void find_percpu_by_contents(struct vp_kernel_pack *pack,
 		return;
 	put_place(&pack->symbol.runqueues, place);
 	put_place(&pack->symbol.entry_task, place + pack->at.rq_curr);
+	if (pack->value.pgfault != VP_PACK_NONE)
+		put_counts(&pack->symbol.vm_event_states, kernel, image, "handle_mm_fault",
+			   8ULL * pack->value.pgfault);
+	if (pack->at.kstat_irqs != VP_PACK_NONE)
+		put_counts(&pack->symbol.kstat, kernel, image, "handle_percpu_devid_irq",
+			   pack->at.kstat_irqs);
 }
 
 void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_buffer *image,
@@ -253,7 +319,7 @@ void vp_guest_places_find_tasks(struct vp_guest_kernel *kernel, const struct vp_
 	if (vp_guest_btf_percpu(btf, "runqueues", &runqueues))
 		find_percpu(pack, kernel, btf, runqueues);
 	else
-		find_percpu_by_contents(pack, kernel);
+		find_percpu_by_contents(pack, kernel, image);
 }
 
 static bool is_module_name(const char *name)
@@ -322,37 +388,13 @@ void vp_guest_places_find_modules(struct vp_guest_kernel *kernel, const struct v
 	}
 }
 
-/* Offsets in the image. */
-struct function {
-	const char *name;
-	uint64_t begin, end;
-};
-
-/* Symbols are in the order of their addresses, which are offsets here. */
-static bool find_function(void *context, const struct vp_kallsyms_symbol *symbol)
-{
-	struct function *function = context;
-
-	if (!function->begin && !strcmp(symbol->name, function->name)) {
-		function->begin = symbol->addr;
-		function->end = symbol->addr + LARGEST_FUNCTION;
-	} else if (function->begin && symbol->addr > function->begin) {
-		if (symbol->addr < function->end)
-			function->end = symbol->addr;
-		return false;
-	}
-	return true;
-}
-
 void vp_guest_places_find_forks(struct vp_kernel_pack *pack, const struct vp_buffer *image)
 {
-	struct function function = {.name = "copy_process"};
+	struct function function;
 	uint64_t at, forks;
 
 	if (!is_unknown(pack->symbol.total_forks) ||
-	    !vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, find_function,
-			      &function) ||
-	    function.begin >= function.end || function.end > image->size)
+	    !function_of(pack, image, "copy_process", &function))
 		return;
 	if (!vp_arm_code_find_increment(image->bytes + function.begin,
 					function.end - function.begin, function.begin, &at) ||
