@@ -40,6 +40,7 @@ enum {
 	WORK_OF_PAGE = 1000, /* the same, a whole page */
 	PAGES = 8,           /* cached for a stack */
 	KEPT_PAGES = 128,    /* for processes that have ended */
+	KEPT_GUESSES = 64,
 	WORK_OF_MAPPING = 1000,
 	WORK_OF_FILE = 1 << 13,
 };
@@ -83,6 +84,13 @@ struct kept_page {
 	char bytes[VP_GUEST_PAGE];
 };
 
+/* The last guess of a thread. */
+struct kept_guess {
+	uint64_t task;
+	uint32_t version; /* of the process's mappings */
+	struct vp_user_guess guess;
+};
+
 struct vp_guest_unwinder {
 	struct vp_unwind_tables *tables;
 	VP_VEC(struct process) processes;
@@ -97,6 +105,7 @@ struct vp_guest_unwinder {
 	unsigned n_pages;                  /* … and the number of them that were read */
 	struct kept_page kept[KEPT_PAGES];
 	unsigned n_kept; /* pages that were kept */
+	struct kept_guess guesses[KEPT_GUESSES];
 };
 
 struct vp_guest_unwinder *vp_guest_unwinder_new(void)
@@ -600,6 +609,17 @@ static void make_chain(struct unwinding *unwinding, const struct vp_user_program
 		guess_chain(unwinding, program, registers, ret);
 }
 
+static struct vp_user_guess *last_guess(const struct unwinding *unwinding)
+{
+	const uint64_t task = unwinding->stack->task;
+	const uint32_t version = unwinding->process->version;
+	struct kept_guess *kept = &unwinding->unwinder->guesses[vp_hash64(task) % KEPT_GUESSES];
+
+	if (kept->task != task || kept->version != version)
+		*kept = (struct kept_guess){.task = task, .version = version};
+	return &kept->guess;
+}
+
 void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_guest_kernel *kernel,
 			   const struct vp_runtime_frames *runtimes, struct vp_stack_job *job)
 {
@@ -634,6 +654,7 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 						.step = unwinder_step,
 						.is_code = unwinder_is_code,
 						.has_table = unwinder_has_table,
+						.last = last_guess(&unwinding),
 						.context = &unwinding};
 	if (runtimes)
 		runtimes->begin(runtimes->context, &program, job);

@@ -597,6 +597,22 @@ static bool next_word(struct walk *walk, uint64_t *next, struct guess *guess)
 	return false;
 }
 
+/* Whether the thread's last guess is right for a frame with that stack pointer, too. */
+/* NOLINTNEXTLINE(misc-no-recursion): MAX_GUESSES deep */
+static bool last_is_right(struct walk *walk, uint64_t sp)
+{
+	const struct vp_user_program *program = walk->program;
+	const struct vp_user_guess *last = program->last;
+	struct guess guess;
+
+	if (!last || !last->at || last->sp != sp ||
+	    !program->read(program->context, last->at, &guess.ip, sizeof(guess.ip)) ||
+	    guess.ip != last->ip)
+		return false;
+	guess.at = last->at;
+	return is_caller(walk, &guess) && try_guess(walk, &guess, 1);
+}
+
 /* Guesses the caller of a frame without a table: the first word of the stack that is a return
  * address, and from which the chain is whole. */
 /* NOLINTNEXTLINE(misc-no-recursion): MAX_GUESSES deep */
@@ -607,6 +623,9 @@ static bool guess_caller(struct walk *walk, unsigned guesses)
 	uint64_t next = (sp + WORD - 1) & -(uint64_t)WORD;
 	struct guess guess;
 
+	if (guesses == 1 && last_is_right(walk, sp))
+		return true;
+	walk->untabled = from;
 	while (next_word(walk, &next, &guess)) {
 		if (!is_caller(walk, &guess))
 			continue;
@@ -614,8 +633,11 @@ static bool guess_caller(struct walk *walk, unsigned guesses)
 			return false;
 		walk->tries--;
 		walk->untabled = from;
-		if (try_guess(walk, &guess, guesses))
-			return true;
+		if (!try_guess(walk, &guess, guesses))
+			continue;
+		if (guesses == 1 && walk->program->last)
+			*walk->program->last = (struct vp_user_guess){sp, guess.at, guess.ip};
+		return true;
 	}
 	return false;
 }

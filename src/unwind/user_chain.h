@@ -22,6 +22,12 @@ enum vp_user_step {
 	VP_USER_STEP_FAILED, /* no valid caller */
 };
 
+/* A guess of a thread that was right: where the return address was, and its value. With the same
+ * stack pointer it is tried first. */
+struct vp_user_guess {
+	uint64_t sp, at, ip;
+};
+
 /* The program's memory and code. */
 struct vp_user_program {
 	const struct vp_user_arch *arch;
@@ -39,6 +45,7 @@ struct vp_user_program {
 	bool (*is_code)(void *context, uint64_t address);
 	/* The same for code of a file with an unwind table; only for vp_user_chain_guess(). */
 	bool (*has_table)(void *context, uint64_t address);
+	struct vp_user_guess *last; /* of the thread; NULL: none is kept */
 	void *context;
 };
 
