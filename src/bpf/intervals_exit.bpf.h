@@ -5,6 +5,7 @@
 
 #include "bpf/account_abi.h"
 #include "bpf/intervals_state.bpf.h"
+#include "schema/exit_class.h"
 
 enum { X86_PAGE_FAULT = 14 };
 
@@ -37,71 +38,6 @@ static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 fir
 
 #else
 
-static __always_inline __u32 class_of_amd(__u32 reason)
-{
-	switch (reason) {
-	case 0x60: /* INTR, NMI, SMI */
-	case 0x61:
-	case 0x62:
-		return VP_EXITS_interrupt;
-	case 0x4e: /* #PF, without nested paging */
-	case 0x400:
-		return VP_EXITS_page_fault;
-	case 0x64:
-		return VP_EXITS_window;
-	case 0x72:
-		return VP_EXITS_cpuid;
-	case 0x77:
-		return VP_EXITS_pause;
-	case 0x78: /* HLT, MWAIT, IDLE_HLT */
-	case 0x8b:
-	case 0x8c:
-	case 0xa6:
-		return VP_EXITS_halt;
-	case 0x7b:
-		return VP_EXITS_io;
-	case 0x7c:
-		return VP_EXITS_msr;
-	case 0x81:
-	case 0x403:
-		return VP_EXITS_hypercall;
-	default:
-		return VP_EXITS_other;
-	}
-}
-
-static __always_inline __u32 class_of_intel(__u32 reason)
-{
-	switch (reason & 0xffff) {
-	case 1:
-		return VP_EXITS_interrupt;
-	case 48: /* EPT violation and misconfiguration */
-	case 49:
-		return VP_EXITS_page_fault;
-	case 7:
-	case 8:
-		return VP_EXITS_window;
-	case 10:
-		return VP_EXITS_cpuid;
-	case 40:
-		return VP_EXITS_pause;
-	case 12:
-	case 36:
-		return VP_EXITS_halt;
-	case 30:
-		return VP_EXITS_io;
-	case 31:
-	case 32:
-	case 84: /* MSR_READ_IMM, MSR_WRITE_IMM */
-	case 85:
-		return VP_EXITS_msr;
-	case 18:
-		return VP_EXITS_hypercall;
-	default:
-		return VP_EXITS_other;
-	}
-}
-
 static __always_inline __u32 reason_of_amd(struct vp_subject *subject, void *vcpu)
 {
 	struct vmcb_view vmcb;
@@ -121,10 +57,11 @@ static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 fir
 	__u32 reason = (__s64)first >= 0 ? (__u32)first : reported;
 
 	if ((__s64)first >= 0 || reported != VP_REASON_MISSING)
-		return vendor == VP_VENDOR_AMD ? class_of_amd(reason) : class_of_intel(reason);
+		return vendor == VP_VENDOR_AMD ? vp_exit_class_of_amd(reason)
+					       : vp_exit_class_of_intel(reason);
 	if (vendor == VP_VENDOR_AMD)
-		return class_of_amd(reason_of_amd(subject, (void *)first));
-	return read_vmx_exit_reason((void *)first, &reason) ? class_of_intel(reason)
+		return vp_exit_class_of_amd(reason_of_amd(subject, (void *)first));
+	return read_vmx_exit_reason((void *)first, &reason) ? vp_exit_class_of_intel(reason)
 							    : VP_EXITS_other;
 }
 

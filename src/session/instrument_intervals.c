@@ -14,6 +14,8 @@
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 #include "collect/guests/guest_watch.h"
+#include "collect/programs/hypervisor.h"
+#include "collect/programs/hypervisor_intervals.h"
 #include "collect/programs/intervals_source.h"
 #include "schema/agent_outcome.h"
 #include "schema/interval.h"
@@ -22,6 +24,7 @@
 #include "schema/vm.h"
 #include "session/admit.h"
 #include "session/guest_agents.h"
+#include "session/hypervisor_choice.h"
 #include "session/instrument.h"
 #include "store/packet.h"
 #include "store/recording.h"
@@ -37,6 +40,9 @@ struct instrument {
 	struct vp_instrument base;
 	struct vp_instrument_intervals_options options;
 	struct vp_intervals *intervals;
+	/* In place of `intervals`: the hypervisor counts; NULL: it does not. */
+	const struct vp_hypervisor_intervals_ops *ops;
+	struct vp_hypervisor_intervals *own;
 	bool in_memory;                 /* read guest memory */
 	struct vp_guest_agents *agents; /* NULL: agents are not asked */
 	struct vp_admission admission;
@@ -349,6 +355,111 @@ static void intervals_free(struct vp_instrument *base)
 	free(self);
 }
 
+/* The hypervisor's vCPUs may have no CPU of the host: all intervals are in the first stream. */
+static void take_own(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	struct instrument *self = context;
+	struct vp_session *session = self->base.session;
+	const struct vp_interval *interval = (const void *)records;
+	struct vp_run run = {.bytes = records,
+			     .size = size,
+			     .n = 1 + interval->values,
+			     .first = interval->time,
+			     .last = interval->time};
+	(void)pcpu;
+	vp_admit(session, &self->admission, records);
+	if (self->admission.is_unselected)
+		return;
+	self->n_intervals++;
+	vp_trace_append_run(
+	    vp_session_trace(session),
+	    (struct vp_stream_id){VP_STREAM_INTERVALS, (uint32_t)vp_session_pcpus(session)->at[0]},
+	    &run);
+}
+
+static struct vp_error *own_open(struct vp_instrument *base, struct vp_services *services)
+{
+	struct instrument *self = intervals_of(base);
+	const struct vp_hypervisor_intervals_options how = {.recipe = self->options.recipe,
+							    .paravirtual =
+								self->options.paravirtual,
+							    .take = take_own,
+							    .context = self};
+
+	VP_TRY(self->ops->open(&how, &self->own));
+	char *missing = self->ops->missing(self->options.recipe, self->options.paravirtual);
+	if (missing)
+		vp_vec_push(vp_session_notices(base->session), missing);
+	return NULL;
+}
+
+static struct vp_error *own_prepare(struct vp_instrument *base)
+{
+	return intervals_put_files(base, vp_session_directory(base->session));
+}
+
+static struct vp_error *own_start(struct vp_instrument *base, uint64_t now)
+{
+	return intervals_of(base)->ops->begin(intervals_of(base)->own, now);
+}
+
+static struct vp_error *own_drain(struct vp_instrument *base)
+{
+	if (!intervals_of(base)->stopped)
+		intervals_of(base)->ops->drain(intervals_of(base)->own);
+	return NULL;
+}
+
+static struct vp_error *own_stop(struct vp_instrument *base)
+{
+	intervals_of(base)->stopped = true;
+	intervals_of(base)->ops->end(intervals_of(base)->own);
+	return NULL;
+}
+
+static void own_conclude(struct vp_instrument *base)
+{
+	if (!intervals_of(base)->n_intervals)
+		VP_NOTICE(base->session, "no intervals: no vCPU had an event");
+}
+
+static uint64_t own_lost(const struct vp_instrument *base, struct vp_stream_id id)
+{
+	const struct instrument *self = intervals_of(base);
+	bool first = (int)id.pcpu == vp_session_pcpus(base->session)->at[0];
+
+	return first && self->own ? self->ops->lost(self->own) : 0;
+}
+
+static void own_free(struct vp_instrument *base)
+{
+	struct instrument *self = intervals_of(base);
+
+	if (self->own)
+		self->ops->free(self->own);
+	free(self);
+}
+
+static const struct vp_instrument_ops *own_ops(void)
+{
+	static const struct vp_instrument_ops ops = {.name = "intervals",
+						     .classes = VP_STREAMS(VP_STREAM_INTERVALS),
+						     .often = true,
+						     .open = own_open,
+						     .describe = intervals_describe,
+						     .prepare = own_prepare,
+						     .put_files = intervals_put_files,
+						     .start = own_start,
+						     .drain = own_drain,
+						     .stop = own_stop,
+						     .conclude = own_conclude,
+						     .lost = own_lost,
+						     .put_total = intervals_put_total,
+						     .free = own_free};
+
+	return &ops;
+}
+
 struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_intervals_options *options)
 {
 	static const struct vp_instrument_ops ops = {
@@ -373,7 +484,13 @@ struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_interva
 	};
 	struct instrument *self = vp_alloc(sizeof(*self));
 
+	const struct vp_hypervisor *here = vp_hypervisor_here();
+	const struct vp_recipe *recipe = options->recipe;
 	self->base.ops = &ops;
 	self->options = *options;
+	if (here->intervals && recipe->per == VP_PER_VCPU && !recipe->native) {
+		self->ops = here->intervals();
+		self->base.ops = own_ops();
+	}
 	return &self->base;
 }

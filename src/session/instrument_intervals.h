@@ -3,6 +3,8 @@
 #ifndef VP_SESSION_INSTRUMENT_INTERVALS_H
 #define VP_SESSION_INSTRUMENT_INTERVALS_H
 
+#include <stdbool.h>
+
 #include "schema/recipe.h"
 
 struct vp_instrument_intervals_options {
@@ -12,6 +14,8 @@ struct vp_instrument_intervals_options {
 	/* Sources of guest counts. */
 	bool read_guest_memory, ask_agents;
 	unsigned agent_port; /* vsock port; 0: the default */
+	/* On a hypervisor whose trace has it: also count what PV guests enter it for. */
+	bool paravirtual;
 };
 
 struct vp_instrument *

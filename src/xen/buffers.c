@@ -22,6 +22,8 @@ enum {
 	LATE_NS = 1000000,   /* maximum delay of an event into its buffer */
 	POLL_NS = 250000000, /* time to watch for another reader; xentrace reads every 100 ms */
 	INFO_PAGES = 1024,   /* maximum pages of struct t_info */
+	/* Xen drops a record if there is no space for it, a record of the loss and a wrap. */
+	FULL_BYTES = 256,
 };
 
 /* struct t_buf of Xen's public/trace.h; records follow. Both offsets wrap at twice the buffer's
@@ -41,7 +43,7 @@ struct vp_xen_buffers {
 	struct vp_xen *xen;
 	const uint16_t *info; /* struct t_info */
 	size_t info_pages, ring_pages;
-	bool tracing;
+	bool tracing, losing;
 	uint64_t started; /* TSC: earlier losses belong to other readers */
 	uint64_t lost;
 	VP_VEC(struct ring) rings;                  /* by pCPU */
@@ -278,6 +280,7 @@ static void buffers_empty(struct vp_xen_buffers *buffers, struct ring *ring)
 
 	if (!size)
 		return;
+	buffers->losing |= size + FULL_BYTES > ring->size;
 	size_t begin = ring->consumed % ring->size;
 	size_t first = size < ring->size - begin ? size : ring->size - begin;
 	if (buffers->bytes.room < size) {
@@ -307,12 +310,15 @@ uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
 			      void (*take)(void *context, const struct vp_xen_traced *traced),
 			      void *context)
 {
+	const uint64_t lost = buffers->lost;
 	size_t done = 0, reading = 1;
 
+	buffers->losing = false;
 	note_clocks(buffers);
 	const struct vp_clock_reading *now = &buffers->readings[buffers->n_readings - 1];
 	vp_vec_each (&buffers->rings, ring)
 		buffers_empty(buffers, ring);
+	buffers->losing |= buffers->lost > lost;
 	vp_xen_order_find(&buffers->order, buffers->pending.at, buffers->pending.count);
 	uint64_t known = buffers->tracing ? now->monotonic - LATE_NS : now->monotonic;
 	for (; done < buffers->pending.count; done++) {
@@ -326,6 +332,11 @@ uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
 	}
 	keep_later(buffers, done);
 	return known;
+}
+
+bool vp_xen_buffers_is_losing(const struct vp_xen_buffers *buffers)
+{
+	return buffers->losing;
 }
 
 uint64_t vp_xen_buffers_lost(const struct vp_xen_buffers *buffers)

@@ -3,6 +3,8 @@
 #ifndef VP_XEN_BUFFERS_H
 #define VP_XEN_BUFFERS_H
 
+#include <stdbool.h>
+
 #include "base/macros.h"
 #include "xen/library.h"
 #include "xen/trace.h"
@@ -22,6 +24,9 @@ void vp_xen_buffers_close(struct vp_xen_buffers *buffers);
 uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
 			      void (*take)(void *context, const struct vp_xen_traced *traced),
 			      void *context);
+/* Whether records of the last or present vp_xen_buffers_drain() are missing, or may be: a buffer
+ * was full, or Xen reported a loss. */
+bool vp_xen_buffers_is_losing(const struct vp_xen_buffers *buffers);
 /* Lost since the start: records that did not fit into Xen's buffers, unreadable ones, and one for
  * each interference of another reader. */
 uint64_t vp_xen_buffers_lost(const struct vp_xen_buffers *buffers);

@@ -471,13 +471,28 @@ const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *
 	return slot ? &states->vcpus[slot - 1] : NULL;
 }
 
+uint32_t vp_xen_states_slot(const struct vp_xen_states *states, uint32_t domain, uint32_t number)
+{
+	const uint32_t *slot = vp_map_find(&states->slots, states_key_of(domain, number));
+
+	return slot && states->vcpus[*slot].tid == vp_xen_tid(domain, number) ? *slot
+									      : VP_XEN_SLOTS;
+}
+
+uint32_t vp_xen_states_running_slot(const struct vp_xen_states *states, uint32_t pcpu)
+{
+	const struct vp_xen_pcpu *found =
+	    pcpu < states->pcpus.count ? &states->pcpus.at[pcpu] : NULL;
+
+	return found && found->known && found->slot ? found->slot - 1 : VP_XEN_SLOTS;
+}
+
 const struct vp_account_vcpu *vp_xen_states_vcpu(const struct vp_xen_states *states,
 						 uint32_t domain, uint32_t number)
 {
-	const uint32_t *slot = vp_map_find(&states->slots, states_key_of(domain, number));
-	const struct vp_account_vcpu *vcpu = slot ? &states->vcpus[*slot] : NULL;
+	uint32_t slot = vp_xen_states_slot(states, domain, number);
 
-	return vcpu && vcpu->tid == vp_xen_tid(domain, number) ? vcpu : NULL;
+	return slot < VP_XEN_SLOTS ? &states->vcpus[slot] : NULL;
 }
 
 void vp_xen_states_slices(const struct vp_xen_states *states, uint32_t number,
@@ -566,6 +581,11 @@ void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool cappe
 	for (uint32_t slot = 0; slot < states->n_slots; slot++)
 		if (states->vcpus[slot].pid == vp_xen_vm_number(domain))
 			states->capped[slot] = capped;
+}
+
+void vp_xen_states_charge(struct vp_xen_states *states, uint32_t slot, uint64_t now)
+{
+	states_enter(states, &states->vcpus[slot], states->vcpus[slot].state, now);
 }
 
 void vp_xen_states_release(struct vp_xen_states *states, uint32_t slot)

@@ -82,6 +82,10 @@ const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *
 /* The vCPU; NULL: no accounting for it. */
 const struct vp_account_vcpu *vp_xen_states_vcpu(const struct vp_xen_states *states,
 						 uint32_t domain, uint32_t vcpu);
+/* Its slot; VP_XEN_SLOTS: no accounting for it. */
+uint32_t vp_xen_states_slot(const struct vp_xen_states *states, uint32_t domain, uint32_t vcpu);
+/* The slot of the vCPU running on the pCPU; VP_XEN_SLOTS: none, or unknown. */
+uint32_t vp_xen_states_running_slot(const struct vp_xen_states *states, uint32_t pcpu);
 /* The pCPU's latest slices, with the vCPUs' VMs and substitutes for tids. */
 void vp_xen_states_slices(const struct vp_xen_states *states, uint32_t pcpu,
 			  struct vp_condition_cpu *ret);
@@ -104,6 +108,8 @@ void vp_xen_states_emit_gone(struct vp_xen_states *states, uint32_t slot, uint64
 void vp_xen_states_end_gone(struct vp_xen_states *states);
 /* Sets whether the domain has a cap: its vCPUs are then offline when it is used up. */
 void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped);
+/* Charges the present state of the vCPU in the slot up to now. */
+void vp_xen_states_charge(struct vp_xen_states *states, uint32_t slot, uint64_t now);
 /* Frees the slot. */
 void vp_xen_states_release(struct vp_xen_states *states, uint32_t slot);
 

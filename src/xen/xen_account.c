@@ -102,14 +102,13 @@ static struct vp_error *xen_account_open(const vp_vms *vms,
 }
 
 /* Present runstate of the vCPU, from Xen instead of the trace. */
-static enum vp_xen_runstate query_runstate(const struct xen_account *account,
+static enum vp_xen_runstate query_runstate(const struct vp_xen *xen,
 					   const struct vp_xen_domain *domain, uint32_t number,
 					   uint32_t *pcpu)
 {
 	struct vp_xen_vcpu vcpu;
 
-	if (account->xen->call.vcpu_getinfo(account->xen->control, domain->id, number, &vcpu) ||
-	    !vcpu.online)
+	if (xen->call.vcpu_getinfo(xen->control, domain->id, number, &vcpu) || !vcpu.online)
 		return VP_XEN_OFFLINE;
 	*pcpu = vcpu.pcpu;
 	if (vcpu.running)
@@ -130,25 +129,31 @@ static bool has_cap(const struct vp_xen *xen, uint32_t domain)
 	return false;
 }
 
-static void xen_account_check_caps(struct xen_account *account)
+void vp_xen_check_caps(const struct vp_xen *xen, struct vp_xen_states *states)
 {
 	struct vp_xen_domain domain;
 
-	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
-	     next = domain.id + 1u)
-		vp_xen_states_cap(&account->states, domain.id,
-				  !(domain.flags & VP_XEN_PAUSED) &&
-				      has_cap(account->xen, domain.id));
+	for (uint32_t next = 0; vp_xen_domain_next(xen, next, &domain); next = domain.id + 1u)
+		vp_xen_states_cap(states, domain.id,
+				  !(domain.flags & VP_XEN_PAUSED) && has_cap(xen, domain.id));
 }
 
-static void xen_account_seed(struct xen_account *account, const struct vp_xen_domain *domain,
-			     uint64_t now)
+static void xen_account_seed(const struct vp_xen *xen, const struct vp_xen_domain *domain,
+			     uint64_t now, struct vp_xen_states *states)
 {
 	for (uint32_t i = 0; i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++) {
 		uint32_t pcpu = UINT32_MAX;
-		enum vp_xen_runstate runstate = query_runstate(account, domain, i, &pcpu);
-		vp_xen_states_seed(&account->states, domain->id, i, runstate, pcpu, now);
+		enum vp_xen_runstate runstate = query_runstate(xen, domain, i, &pcpu);
+		vp_xen_states_seed(states, domain->id, i, runstate, pcpu, now);
 	}
+}
+
+void vp_xen_seed_states(const struct vp_xen *xen, uint64_t now, struct vp_xen_states *states)
+{
+	struct vp_xen_domain domain;
+
+	for (uint32_t next = 0; vp_xen_domain_next(xen, next, &domain); next = domain.id + 1u)
+		xen_account_seed(xen, &domain, now, states);
 }
 
 static struct vp_error *xen_account_prepare(struct vp_account_source *source)
@@ -181,14 +186,11 @@ static void weigh_contexts(struct xen_account *account, uint64_t time)
 static void account_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
 {
 	struct xen_account *account = xen_account_of(source);
-	struct vp_xen_domain domain;
 
 	account->states.begin = account->known = account->looked = now;
 	account->running = true;
-	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
-	     next = domain.id + 1u)
-		xen_account_seed(account, &domain, now);
-	xen_account_check_caps(account);
+	vp_xen_seed_states(account->xen, now, &account->states);
+	vp_xen_check_caps(account->xen, &account->states);
 	if (account->sampler)
 		weigh_contexts(account, 0);
 }
@@ -275,7 +277,7 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 		vp_xen_states_end_gone(&account->states);
 	if (account->running && now >= account->next_look) {
 		account->next_look = now + SECOND;
-		xen_account_check_caps(account);
+		vp_xen_check_caps(account->xen, &account->states);
 		xen_account_find_ended(account, now);
 	}
 	return account->known;

@@ -15,6 +15,7 @@
 #include "xen/foreign.h"
 #include "xen/library.h"
 #include "xen/placement.h"
+#include "xen/vcpu_intervals.h"
 #include "xen/xen_account.h"
 #include "xen/xen_condition_ops.h"
 #include "xen/xen_events.h"
@@ -219,6 +220,7 @@ const struct vp_hypervisor *vp_hypervisor_xen(void)
 	    .guest_access = vp_guest_access_xen,
 	    .guest_sampler = vp_guest_sampler_xen,
 	    .events = vp_xen_events_ops,
+	    .intervals = vp_xen_intervals_ops,
 	    .conditions = vp_xen_condition_ops,
 	    .source = source,
 	};

@@ -265,6 +265,11 @@ static struct vp_error *cmd_record_read_recipe(const struct record *record, stru
 	VP_TRY(vp_stat_recipe_path(record->stat, &path));
 	VP_TRY(vp_recipe_read(path, stat));
 	VP_TRY(vp_pmu_resolve_recipe(VP_SYSFS, path, stat));
+	if (vp_hypervisor_here()->intervals && stat->per == VP_PER_VCPU && !stat->native &&
+	    !(record->no_samples && record->no_account))
+		return vp_error_new("option --stat: the trace of %s has one reader, and accounting "
+				    "or samples are recorded: use 'vperf stat'",
+				    vp_hypervisor_here()->name);
 	return stat->per == VP_PER_TASK && !record->command.count
 		   ? vp_error_usage("option --stat: the recipe is 'per task': expected -- COMMAND")
 		   : NULL;

@@ -116,6 +116,7 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	    .read_guest_memory = !options->no_memory,
 	    .ask_agents = !options->no_agent,
 	    .agent_port = (unsigned)options->agent_port,
+	    .paravirtual = options->paravirtual,
 	};
 	const struct vp_record_loop loop = {.verb = verb.name,
 					    .duration_ns = options->duration_ns
@@ -275,6 +276,8 @@ static int run_stat(int argc, char **argv)
 	     "buffer size per pCPU: pages, a power of two, or bytes such as 4M (default: 256)"},
 	    {0, "no-guest-memory", VP_OPTION_FLAG, &stat.no_memory, NULL,
 	     "do not read guest memory: guest events are counted by agents"},
+	    {0, "paravirtual", VP_OPTION_FLAG, &stat.paravirtual, NULL,
+	     "on Xen, also count what PV domains, dom0 too, enter Xen for"},
 	    {0, "no-agent", VP_OPTION_FLAG, &stat.no_agent, NULL,
 	     "do not use agents for guest events that are not in guest memory"},
 	    {0, "agent-port", VP_OPTION_COUNT, &stat.agent_port, "PORT",

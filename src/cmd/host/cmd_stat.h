@@ -12,7 +12,7 @@ struct vp_stat_options {
 	const char *recipe, *interval, *output, *per;
 	struct vp_texts events, vms, command;
 	uint64_t duration_ns, pages, agent_port;
-	bool native, no_memory, no_agent, list, quiet, shared;
+	bool native, no_memory, no_agent, paravirtual, list, quiet, shared;
 	int status; /* of COMMAND, from waitpid() */
 };
 

@@ -8,6 +8,7 @@
 #include "collect/programs/conditions.h"
 #include "collect/programs/guest_sampler.h"
 #include "collect/programs/hypervisor_events.h"
+#include "collect/programs/hypervisor_intervals.h"
 #include "host/source.h"
 #include "schema/records.h"
 #include "schema/vm.h"
@@ -32,6 +33,8 @@ struct vp_hypervisor {
 	const struct vp_guest_sampler_ops *(*guest_sampler)(void);
 	/* Source of the hypervisor's own events; NULL: none. */
 	const struct vp_hypervisor_events_ops *(*events)(void);
+	/* Source of intervals of vCPUs, if BPF programs do not run at VM exits; otherwise NULL. */
+	const struct vp_hypervisor_intervals_ops *(*intervals)(void);
 	/* Triggers of a flight recorder. */
 	const struct vp_condition_ops *(*conditions)(void);
 	/* Data sources for `vperf check`, terminated by NULL. */
