@@ -69,7 +69,6 @@ void vp_xen_intervals_init(struct vp_xen_intervals *intervals, enum vp_vendor ve
 {
 	vp_xen_states_init(&intervals->states, vendor, false);
 	intervals->subjects = vp_alloc(VP_XEN_SLOTS * sizeof(*intervals->subjects));
-	memset(intervals->subjects, 0, VP_XEN_SLOTS * sizeof(*intervals->subjects));
 }
 
 void vp_xen_intervals_deinit(struct vp_xen_intervals *intervals)
