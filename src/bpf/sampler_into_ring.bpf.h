@@ -10,12 +10,13 @@
 #include "bpf/sampler_vcpu.bpf.h"
 #include "bpf/sampler_weight.bpf.h"
 
-/* Processes with samples in user space that user space was notified of. */
+/* Processes with samples in user space that user space was notified of, and their names then: see
+ * name_of_process(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, __u32);
-	__type(value, __u8);
+	__type(value, __u64);
 } announced_pids SEC(".maps");
 
 /* Minimum time between notifications about a process. */
@@ -24,16 +25,29 @@ enum { REPORT_NS = 2000000 };
 /* Incremented whenever any thread changes its name. */
 __u32 renames = 1;
 
-/* Wakes the reader for a process that was not sampled recently: its mappings are lost when it
- * exits. */
-static __always_inline void announce_process(struct vp_ring *ring, __u32 pid, __u64 time)
+/* The process's name in short, by its main thread; 0: another thread. */
+static __always_inline __u64 name_of_process(__u32 pid, __u32 tid)
 {
-	__u8 one = 1;
+	__u64 comm[2] = {};
 
-	if (time - ring->reported < REPORT_NS || bpf_map_lookup_elem(&announced_pids, &pid))
+	if (pid != tid)
+		return 0;
+	bpf_get_current_comm(comm, sizeof(comm));
+	return comm[0] ^ comm[1];
+}
+
+/* Wakes the reader for a process that was not sampled recently, or runs another program by now: its
+ * mappings are lost when it exits. */
+static __always_inline void announce_process(struct vp_ring *ring, __u32 pid, __u32 tid, __u64 time)
+{
+	if (time - ring->reported < REPORT_NS)
+		return;
+	const __u64 name = name_of_process(pid, tid);
+	const __u64 *known = bpf_map_lookup_elem(&announced_pids, &pid);
+	if (known && (!name || *known == name))
 		return;
 	ring->reported = time;
-	bpf_map_update_elem(&announced_pids, &pid, &one, BPF_ANY);
+	bpf_map_update_elem(&announced_pids, &pid, &name, BPF_ANY);
 	bpf_ringbuf_output(&doorbell, &pid, sizeof(pid), BPF_RB_FORCE_WAKEUP);
 }
 
@@ -47,7 +61,7 @@ static __always_inline void put_task(struct writer *writer, __u32 pid, __u32 tid
 	if (ring->last_tid == tid && ring->last_renames == seen)
 		return;
 	if (user)
-		announce_process(ring, pid, time);
+		announce_process(ring, pid, tid, time);
 	struct vp_task *record = ring_writer_take(writer, sizeof(*record));
 	record->time = time;
 	record->id = VP_ID_task;

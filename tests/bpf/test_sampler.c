@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -403,6 +404,59 @@ static void test_process_during_drain(void **state)
 	end_rings(&scene);
 }
 
+static int count_own(void *context, void *data, size_t size)
+{
+	uint32_t pid;
+
+	if (size >= sizeof(pid)) {
+		memcpy(&pid, data, sizeof(pid));
+		*(unsigned *)context += pid == (uint32_t)getpid();
+	}
+	return 0;
+}
+
+static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+{
+}
+
+/* Runs under its present name until the reader was woken for it; at most half a
+ * second. */
+static bool wakes_reader(struct ring_scene *scene, struct ring_buffer *doorbell, unsigned *rung)
+{
+	const unsigned before = *rung;
+
+	for (unsigned i = 0; i < 50 && *rung == before; i++) {
+		scene->programs->data->renames++;
+		vp_burn(10 * MS);
+		assert_int_equal(vp_rings_drain_all(&scene->rings, doorbell,
+						    scene->trigger.pcpus.at,
+						    scene->trigger.pcpus.count, take_nothing, NULL),
+				 0);
+	}
+	return *rung > before;
+}
+
+/* A process that runs another program wakes the reader again, and under the same name it does not:
+ * its mappings are other ones. */
+static void test_process_with_other_name(void **state)
+{
+	static struct ring_scene scene;
+	unsigned rung = 0;
+
+	begin_rings(&scene, "take_sample");
+	struct ring_buffer *doorbell =
+	    ring_buffer__new(bpf_map__fd(scene.programs->maps.doorbell), count_own, &rung, NULL);
+	assert_non_null(doorbell);
+	assert_true(wakes_reader(&scene, doorbell, &rung));
+	assert_false(wakes_reader(&scene, doorbell, &rung));
+	assert_int_equal(prctl(PR_SET_NAME, "another"), 0);
+	assert_true(wakes_reader(&scene, doorbell, &rung));
+	expect_no_error(vp_trigger_enable(&scene.trigger, false));
+	assert_int_equal(prctl(PR_SET_NAME, "sampled"), 0);
+	ring_buffer__free(doorbell);
+	end_rings(&scene);
+}
+
 /* None begins before all are there. */
 static void *burn(void *context)
 {
@@ -448,11 +502,16 @@ static void test_many_threads(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_own_samples),          cmocka_unit_test(test_full_buffer),
-	    cmocka_unit_test(test_thousand_vms),         cmocka_unit_test(test_laps),
-	    cmocka_unit_test(test_full_rings),           cmocka_unit_test(test_chains_in_rings),
-	    cmocka_unit_test(test_many_threads),         cmocka_unit_test(test_pcpu_comes_back),
+	    cmocka_unit_test(test_own_samples),
+	    cmocka_unit_test(test_full_buffer),
+	    cmocka_unit_test(test_thousand_vms),
+	    cmocka_unit_test(test_laps),
+	    cmocka_unit_test(test_full_rings),
+	    cmocka_unit_test(test_chains_in_rings),
+	    cmocka_unit_test(test_many_threads),
+	    cmocka_unit_test(test_pcpu_comes_back),
 	    cmocka_unit_test(test_process_during_drain),
+	    cmocka_unit_test(test_process_with_other_name),
 	};
 
 	if (argc > 1)
