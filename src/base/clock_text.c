@@ -45,11 +45,13 @@ static void put_realtime(bool with_date, uint64_t realtime, char text[VP_CLOCK_T
 const char *vp_clock_text(const struct vp_clock_text *clock, uint64_t ns,
 			  char text[VP_CLOCK_TEXT_SIZE])
 {
-	uint64_t since = ns > clock->start ? ns - clock->start : clock->start - ns;
+	/* A start may be before the clock's own: that of an earlier boot. */
+	bool is_before = (int64_t)(ns - clock->start) < 0;
+	uint64_t since = is_before ? clock->start - ns : ns - clock->start;
 
 	if (clock->form == VP_CLOCK_FORM_OFFSET)
 		snprintf(text, VP_CLOCK_TEXT_SIZE, "%c%" PRIu64 ".%09" PRIu64,
-			 ns < clock->start ? '-' : '+', (uint64_t)(since / SECOND),
+			 is_before ? '-' : '+', (uint64_t)(since / SECOND),
 			 (uint64_t)(since % SECOND));
 	else if (clock->form == VP_CLOCK_FORM_HOST)
 		snprintf(text, VP_CLOCK_TEXT_SIZE, "%" PRIu64 ".%09" PRIu64,

@@ -19,15 +19,7 @@
 #define STORE "test_account_joined.store"
 #define SECOND 1000000000ULL
 
-static char *said;
-
-/* In place of those of the program. */
-void vp_verb_say(const char *verb, const char *sentence)
-{
-	free(said);
-	said = vp_strdup(sentence);
-}
-
+/* In place of that of the program. */
 struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *input,
 				   const char *otherwise, const char **ret)
 {
@@ -112,7 +104,7 @@ static void make_store(void)
 static void open_joined(const char *time, struct vp_account_recording *rec,
 			vp_recording_parts *parts)
 {
-	expect_no_error(vp_store_options_parts(STORE, time, parts));
+	expect_no_error(vp_store_options_parts(STORE, VP_STORE_RECORDINGS, time, parts));
 	expect_no_error(vp_account_joined_open(STORE, parts, NULL, rec));
 }
 
@@ -163,9 +155,9 @@ static void test_window(void **state)
 	assert_true(has_note(&rec, "2 recordings, without a gap"));
 	vp_account_recording_close(&rec);
 	vp_recording_parts_deinit(&parts);
-	expect_error(vp_store_options_parts(STORE, "+21,+24", &parts),
+	expect_error(vp_store_options_parts(STORE, VP_STORE_RECORDINGS, "+21,+24", &parts),
 		     "no recording of that time: a gap");
-	expect_no_error(vp_store_options_parts(STORE, NULL, &parts));
+	expect_no_error(vp_store_options_parts(STORE, VP_STORE_RECORDINGS, NULL, &parts));
 	assert_int_equal(parts.count, 1);
 	assert_non_null(strstr(parts.at[0].path, "20261126T000125Z"));
 	vp_recording_parts_deinit(&parts);
@@ -244,12 +236,12 @@ static void test_unlike(void **state)
 
 	make_store();
 	make("20261126T000130Z", 90, 95, VP_ACCOUNT_SAMPLED);
-	expect_no_error(vp_store_options_parts(STORE, ",", &parts));
+	expect_no_error(vp_store_options_parts(STORE, VP_STORE_RECORDINGS, ",", &parts));
 	expect_error(vp_account_joined_open(STORE, &parts, NULL, &rec), "different grades");
 	vp_file_remove_all(STORE "/20261126T000130Z");
 	vp_file_remove_all(STORE "/20261126T000108Z");
 	vp_recording_parts_deinit(&parts);
-	expect_no_error(vp_store_options_parts(STORE, ",", &parts));
+	expect_no_error(vp_store_options_parts(STORE, VP_STORE_RECORDINGS, ",", &parts));
 	vp_file_remove_all(STORE "/20261126T000100Z/host");
 	expect_no_error(vp_account_joined_open(STORE, &parts, NULL, &rec));
 	assert_true(has_note(&rec, "20261126T000100Z"));
@@ -258,11 +250,12 @@ static void test_unlike(void **state)
 	vp_recording_parts_deinit(&parts);
 	vp_file_remove_all(STORE "/20261126T000100Z");
 	vp_file_remove_all(STORE "/20261126T000125Z");
-	expect_error(vp_store_options_parts(STORE, ",", &parts),
+	expect_error(vp_store_options_parts(STORE, VP_STORE_RECORDINGS, ",", &parts),
 		     "has no recording that can be read");
 }
 
-/* A command that reads one recording gets the one with most of the time, on its own clock. */
+/* A command that reads one recording says which ones have the time; one that reads all gets them.
+ */
 static void test_choose(void **state)
 {
 	const struct vp_texts none = {0}, some = {.at = (const char *[]){"x"}, .count = 1};
@@ -270,11 +263,24 @@ static void test_choose(void **state)
 	const char *time = "+6,+12", *directory = NULL;
 
 	make_store();
+	expect_error(
+	    vp_store_options_choose(&options, &none, NULL, "vperf.data", &time, &directory),
+	    "that time is in 2 recordings, and this output is of one: name one in place of "
+	    "--store, or choose a part of the time: " STORE "/20261126T000100Z (4 s), " STORE
+	    "/20261126T000108Z (2 s)");
+	vp_store_options_deinit(&options);
+	options = (struct vp_store_options){.store = STORE};
+	time = "+6,+9";
 	expect_no_error(
 	    vp_store_options_choose(&options, &none, NULL, "vperf.data", &time, &directory));
 	assert_non_null(strstr(directory, "20261126T000100Z"));
-	assert_string_equal(time, "66.000000000,70.000000000");
-	assert_non_null(strstr(said, "that time is in 2 recordings"));
+	assert_string_equal(time, "66.000000000,69.000000000");
+	vp_store_options_deinit(&options);
+	options = (struct vp_store_options){.store = STORE, .reads = VP_STORE_EVENTS};
+	time = ",";
+	expect_error(
+	    vp_store_options_choose(&options, &none, NULL, "vperf.data", &time, &directory),
+	    "has no events of the host of that time: vperfd keeps them in snapshots");
 	vp_store_options_deinit(&options);
 	options = (struct vp_store_options){.store = STORE};
 	time = NULL;
@@ -291,8 +297,6 @@ static void test_choose(void **state)
 	expect_no_error(
 	    vp_store_options_choose(&options, &none, NULL, "vperf.data", &time, &directory));
 	assert_string_equal(directory, "vperf.data");
-	free(said);
-	said = NULL;
 }
 
 /* A note names its recording, unless all have it. */

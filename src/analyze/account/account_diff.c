@@ -14,6 +14,7 @@
 #include "schema/vm.h"
 #include "stats/mean.h"
 #include "store/packet.h"
+#include "store/recording.h"
 #include "store/trace_reader.h"
 
 /* Sums over a VM's vCPUs between two writes of the accounting. */
@@ -75,8 +76,20 @@ static void diff_take(seconds *all, const struct vp_vcpu_account *record)
 	second->amounts[VP_DIFF_WAKEUPS] += (double)record->wakeups;
 }
 
-static struct vp_error *read_seconds(const char *directory, uint32_t vm_id, seconds *ret)
+static const struct vp_vm *diff_vm_named(const vp_vms *vms, const char *name)
 {
+	vp_vec_each (vms, vm)
+		if (!strcmp(vm->name, name))
+			return vm;
+	return NULL;
+}
+
+/* `window`: NULL, or only steps of the accounting within it. */
+static struct vp_error *read_seconds(const char *directory, uint32_t vm_id,
+				     const struct vp_window *window, seconds *ret)
+{
+	seconds own = {0};
+
 	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
 	const struct vp_record_header *record;
 	vp_stream_readers streams = {0};
@@ -86,11 +99,36 @@ static struct vp_error *read_seconds(const char *directory, uint32_t vm_id, seco
 		while ((record = vp_stream_next(*stream))) {
 			const struct vp_vcpu_account *account = (const void *)record;
 			if (record->id == VP_ID_vcpu_account && account->vm == vm_id &&
-			    account->end > account->begin)
-				diff_take(ret, account);
+			    account->end > account->begin &&
+			    (!window ||
+			     (account->begin >= window->from && account->end <= window->to)))
+				diff_take(&own, account);
 		}
 	vp_trace_close(&streams);
+	vp_vec_each (&own, second)
+		vp_vec_push(ret, *second);
+	vp_vec_deinit(&own);
 	return NULL;
+}
+
+/* The seconds of the VM with that name. A part that cannot be read is a gap. */
+static struct vp_error *read_side(const struct vp_diff_side *side, const struct vp_vm *vm,
+				  seconds *ret)
+{
+	struct vp_error *error = NULL;
+
+	if (!side->parts)
+		return read_seconds(side->rec->path, vp_vm_id(vm), NULL, ret);
+	for (size_t i = 0; i < side->parts->count && !error; i++) {
+		const struct vp_recording_part *part = &side->parts->at[i];
+		vp_vms vms = {0};
+		VP_AUTO_ERROR struct vp_error *unread = vp_vms_read(part->path, &vms);
+		const struct vp_vm *own = unread ? NULL : diff_vm_named(&vms, vm->name);
+		if (own)
+			error = read_seconds(part->path, vp_vm_id(own), &part->window, ret);
+		vp_vms_deinit(&vms);
+	}
+	return error;
 }
 
 /* Scale to percent of vCPU time, or to N per second. */
@@ -146,23 +184,15 @@ static void compare(const char *vm, enum vp_diff_measure measure, const seconds 
 	vp_vec_push(&ret->rows, row);
 }
 
-static const struct vp_vm *diff_vm_named(const vp_vms *vms, const char *name)
-{
-	vp_vec_each (vms, vm)
-		if (!strcmp(vm->name, name))
-			return vm;
-	return NULL;
-}
-
-static struct vp_error *compare_vm(const struct vp_account_recording *before,
-				   const struct vp_account_recording *after, const struct vp_vm *vm,
+static struct vp_error *compare_vm(const struct vp_diff_side *before,
+				   const struct vp_diff_side *after, const struct vp_vm *vm,
 				   const struct vp_vm *other, struct vp_diff *ret)
 {
 	seconds first = {0}, second = {0};
-	struct vp_error *error = read_seconds(before->path, vp_vm_id(vm), &first);
+	struct vp_error *error = read_side(before, vm, &first);
 
 	if (!error)
-		error = read_seconds(after->path, vp_vm_id(other), &second);
+		error = read_side(after, other, &second);
 	for (int i = 0; !error && i < VP_DIFF_MEASURES; i++)
 		compare(vm->name, (enum vp_diff_measure)i, &first, &second, ret);
 	vp_vec_deinit(&first);
@@ -180,26 +210,26 @@ static void note_missing(const struct vp_account_recording *rec,
 				    vp_format("VM '%s' is only in '%s'", vm->name, rec->path));
 }
 
-static struct vp_error *compare_all(const struct vp_account_recording *before,
-				    const struct vp_account_recording *after, const char *vm,
+static struct vp_error *compare_all(const struct vp_diff_side *before,
+				    const struct vp_diff_side *after, const char *vm,
 				    struct vp_diff *ret)
 {
 	VP_AUTO_FREE bool *chosen = NULL;
 	VP_AUTO_FREE bool *chosen_after = NULL;
 
-	VP_TRY(vp_filter_choose_vms(&before->vms, vm, &chosen));
-	VP_TRY(vp_filter_choose_vms(&after->vms, vm, &chosen_after));
-	for (size_t i = 0; i < before->vms.count; i++) {
-		const struct vp_vm *one = &before->vms.at[i];
-		const struct vp_vm *other = diff_vm_named(&after->vms, one->name);
+	VP_TRY(vp_filter_choose_vms(&before->rec->vms, vm, &chosen));
+	VP_TRY(vp_filter_choose_vms(&after->rec->vms, vm, &chosen_after));
+	for (size_t i = 0; i < before->rec->vms.count; i++) {
+		const struct vp_vm *one = &before->rec->vms.at[i];
+		const struct vp_vm *other = diff_vm_named(&after->rec->vms, one->name);
 		if (other && (!chosen || chosen[i]))
 			VP_TRY(compare_vm(before, after, one, other, ret));
 	}
-	note_missing(before, after, ret);
-	note_missing(after, before, ret);
+	note_missing(before->rec, after->rec, ret);
+	note_missing(after->rec, before->rec, ret);
 	if (!ret->rows.count)
-		return vp_error_new("'%s' and '%s' have no VM of the same name", before->path,
-				    after->path);
+		return vp_error_new("'%s' and '%s' have no VM of the same name", before->rec->path,
+				    after->rec->path);
 	vp_vec_each (&ret->rows, row)
 		if (row->verdict == VP_DIFF_UNKNOWN) {
 			vp_vec_push(&ret->notes,
@@ -211,6 +241,17 @@ static struct vp_error *compare_all(const struct vp_account_recording *before,
 	return NULL;
 }
 
+struct vp_error *vp_diff_compare(const struct vp_diff_side *before,
+				 const struct vp_diff_side *after, const char *vm,
+				 struct vp_diff *ret)
+{
+	*ret = (struct vp_diff){0};
+	struct vp_error *error = compare_all(before, after, vm, ret);
+	if (error)
+		vp_diff_deinit(ret);
+	return error;
+}
+
 struct vp_error *vp_diff_make(const char *before, const char *after, const char *vm,
 			      struct vp_diff *ret)
 {
@@ -220,12 +261,11 @@ struct vp_error *vp_diff_make(const char *before, const char *after, const char 
 	VP_TRY(vp_account_recording_open(before, NULL, &one));
 	struct vp_error *error = vp_account_recording_open(after, NULL, &other);
 	if (!error) {
-		error = compare_all(&one, &other, vm, ret);
+		error = vp_diff_compare(&(struct vp_diff_side){&one, NULL},
+					&(struct vp_diff_side){&other, NULL}, vm, ret);
 		vp_account_recording_close(&other);
 	}
 	vp_account_recording_close(&one);
-	if (error)
-		vp_diff_deinit(ret);
 	return error;
 }
 

@@ -6,7 +6,9 @@
 
 #include <stdbool.h>
 
+#include "analyze/account/account_recording.h"
 #include "analyze/common/health.h"
+#include "analyze/common/recording_parts.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
@@ -47,8 +49,18 @@ const char *vp_diff_measure_name(enum vp_diff_measure measure);
 const char *vp_diff_measure_unit(enum vp_diff_measure measure);
 const char *vp_diff_verdict_name(enum vp_diff_verdict verdict);
 
+/* A side of the comparison: a recording, or parts of several, with their joined accounting. */
+struct vp_diff_side {
+	const struct vp_account_recording *rec;
+	const vp_recording_parts *parts; /* NULL: all of rec->path */
+};
+
 /* `vm`: names, one per line, or NULL for all. Errors: a recording without accounting; no such VM;
  * no VM in both. */
+struct vp_error *vp_diff_compare(const struct vp_diff_side *before,
+				 const struct vp_diff_side *after, const char *vm,
+				 struct vp_diff *ret) VP_MUST_CHECK;
+/* The same for two directories. */
 struct vp_error *vp_diff_make(const char *before, const char *after, const char *vm,
 			      struct vp_diff *ret) VP_MUST_CHECK;
 void vp_diff_deinit(struct vp_diff *diff);

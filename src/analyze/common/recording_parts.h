@@ -13,6 +13,7 @@
 struct vp_recording_part {
 	char *path;
 	struct vp_window window; /* on the recording's clock */
+	uint32_t boot;           /* number of the host's boot among the parts */
 };
 /* In order of time. */
 typedef VP_VEC(struct vp_recording_part) vp_recording_parts;

@@ -3,6 +3,7 @@
 #ifndef VP_CMD_COMMON_EVENT_OPTIONS_H
 #define VP_CMD_COMMON_EVENT_OPTIONS_H
 
+#include "analyze/common/health.h"
 #include "base/clock_text.h"
 #include "base/macros.h"
 #include "base/pcpus.h"
@@ -15,11 +16,14 @@ struct vp_event_options {
 	bool joins; /* several recordings of a store can be joined */
 	struct vp_store_options store;
 	struct vp_texts operands;
-	/* Parsed options. */
+	/* Parsed options; of several recordings, those of the present one. */
 	const char *directory;
 	uint64_t from, to; /* CLOCK_MONOTONIC, ns */
 	struct vp_pcpus pcpus;
 	struct vp_clock_text clock;
+	/* The first one of several recordings: +OFFSET counts from its start. */
+	uint64_t first_start;
+	int64_t first_offset;
 };
 
 #define VP_EVENT_OPTIONS_OF_ALL_PCPUS(options)                                                     \
@@ -50,6 +54,25 @@ struct vp_event_options {
 
 /* Errors: an invalid value, or more than one recording. */
 struct vp_error *vp_event_options_check(struct vp_event_options *options) VP_MUST_CHECK;
+/* Number of recordings that are read, at least 1. */
+size_t vp_event_options_count(const struct vp_event_options *options);
+/* Sets the directory, the window and the clock to those of a recording. */
+struct vp_error *vp_event_options_part(struct vp_event_options *options,
+				       size_t index) VP_MUST_CHECK;
+/*
+ * Calls `one` for each recording in order of time, with `options` set to it. It appends notes. If
+ * there are several, those that it cannot use become notes, and a note has the gaps between them.
+ * Errors: that of the only one, or none can be used.
+ */
+struct vp_error *vp_event_options_each(struct vp_event_options *options,
+				       struct vp_error *(*one)(void *context, vp_sentences *notes),
+				       void *context, vp_sentences *notes) VP_MUST_CHECK;
+/* Appends a sentence if times of several recordings are printed by clocks of different boots. */
+void vp_event_options_note_boots(const struct vp_event_options *options, vp_sentences *notes);
+/* Appends copies of notes, each once; prints notes on stderr; frees them. */
+void vp_event_notes_add(vp_sentences *notes, const vp_sentences *from);
+void vp_event_notes_say(const char *verb, const vp_sentences *notes);
+void vp_event_notes_deinit(vp_sentences *notes);
 void vp_event_options_deinit(struct vp_event_options *options);
 
 #endif

@@ -5,10 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze/common/health.h"
 #include "analyze/common/table.h"
+#include "analyze/common/table_join.h"
 #include "analyze/trace/critical.h"
 #include "analyze/trace/threads.h"
 #include "analyze/trace/tracks.h"
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -17,6 +20,7 @@
 #include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "render/render_account.h"
@@ -39,7 +43,19 @@ struct critical {
 	uint64_t limit; /* rows of each table; 0: all */
 	const char *thread, *format, *table;
 	bool verbose, shown[TABLES];
-	struct vp_table tables[TABLES];
+	/* Sums of all recordings that are read; the thread is that of the first one. */
+	struct vp_table_join tables[TABLES];
+	uint32_t tid;
+	char *comm;
+	uint64_t from, to;
+};
+
+/* How the tables of several recordings are joined. */
+static const struct vp_table_join_rules rules[TABLES] = {
+    [BLAME] = {.keys = VP_TABLE_KEYS("cause", "machine", "thread", "detail"),
+	       .percent = "percent",
+	       .part = "ns",
+	       .order = VP_TABLE_KEYS("ns")},
 };
 
 static struct vp_error *cmd_critical_choose_all(struct critical *critical)
@@ -53,6 +69,8 @@ static struct vp_error *cmd_critical_choose_all(struct critical *critical)
 		critical->shown[i] = !critical->table || i == table;
 	if (!critical->table && !strcmp(critical->format, "csv"))
 		critical->shown[CHAIN] = false;
+	critical->which.joins = true;
+	critical->which.store.reads = VP_STORE_EVENTS;
 	VP_TRY(vp_event_options_check(&critical->which));
 	if (!critical->which.vm || !critical->thread)
 		return vp_error_usage("expected --vm NAME and --thread TID or NAME");
@@ -61,21 +79,20 @@ static struct vp_error *cmd_critical_choose_all(struct critical *critical)
 		   : NULL;
 }
 
-static void cmd_critical_put_json(const struct critical *critical, const struct vp_critical *path,
-				  struct vp_buffer *out)
+static void cmd_critical_put_json(const struct critical *critical, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_answer(&json);
 	vp_json_line(&json);
 	vp_json_text(&json, "vm", critical->which.vm);
-	vp_json_count(&json, "tid", path->thread->tid);
-	vp_json_text(&json, "comm", path->thread->comm);
-	vp_json_count(&json, "from_ns", path->from);
-	vp_json_count(&json, "to_ns", path->to);
+	vp_json_count(&json, "tid", critical->tid);
+	vp_json_text(&json, "comm", critical->comm);
+	vp_json_count(&json, "from_ns", critical->from);
+	vp_json_count(&json, "to_ns", critical->to);
 	for (int i = 0; i < TABLES; i++)
 		if (critical->shown[i])
-			vp_render_table_json(&critical->tables[i], table_names[i], &json);
+			vp_render_table_json(&critical->tables[i].table, table_names[i], &json);
 	vp_json_line(&json);
 	vp_json_object_end(&json);
 	vp_buffer_string(out, "\n");
@@ -89,33 +106,51 @@ static void cmd_critical_put_text(const struct critical *critical, struct vp_buf
 		if (!critical->shown[i])
 			continue;
 		vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", titles[i]);
-		vp_render_table_fitted(&critical->tables[i],
+		vp_render_table_fitted(&critical->tables[i].table,
 				       critical->verbose ? 0 : vp_terminal_width(), colour, out);
 	}
 }
 
-static struct vp_error *cmd_critical_print(struct critical *critical, struct vp_critical *path)
+static struct vp_error *cmd_critical_print(struct critical *critical)
 {
 	struct vp_buffer out = {0};
 
-	path->clock = critical->which.clock;
-	vp_critical_blame_table(path, &critical->tables[BLAME]);
-	vp_critical_chain_table(path, &critical->tables[CHAIN]);
-	for (int i = 0; i < TABLES; i++)
-		vp_table_limit(&critical->tables[i], critical->limit);
+	for (int i = 0; i < TABLES; i++) {
+		vp_table_join_finish(&critical->tables[i], &rules[i]);
+		vp_table_limit(&critical->tables[i].table, critical->limit);
+	}
 	if (!strcmp(critical->format, "json"))
-		cmd_critical_put_json(critical, path, &out);
+		cmd_critical_put_json(critical, &out);
 	else if (!strcmp(critical->format, "text"))
 		cmd_critical_put_text(critical, &out);
 	for (int i = 0; !strcmp(critical->format, "csv") && i < TABLES; i++)
 		if (critical->shown[i])
-			vp_render_table_csv(&critical->tables[i], true, &out);
+			vp_render_table_csv(&critical->tables[i].table, true, &out);
 	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	return error;
 }
 
-static struct vp_error *print_path(struct critical *critical, struct vp_threads *threads)
+static void take_tables(struct critical *critical, struct vp_critical *path)
+{
+	struct vp_table tables[TABLES] = {0};
+
+	path->clock = critical->which.clock;
+	vp_critical_blame_table(path, &tables[BLAME]);
+	vp_critical_chain_table(path, &tables[CHAIN]);
+	for (int i = 0; i < TABLES; i++) {
+		vp_table_join_add(&critical->tables[i], &rules[i], &tables[i]);
+		vp_table_deinit(&tables[i]);
+	}
+	if (!critical->to) {
+		critical->tid = path->thread->tid;
+		critical->comm = path->thread->comm ? vp_strdup(path->thread->comm) : NULL;
+		critical->from = path->from;
+	}
+	critical->to = path->to;
+}
+
+static struct vp_error *take_path(struct critical *critical, struct vp_threads *threads)
 {
 	const struct vp_thread *thread;
 	struct vp_critical path;
@@ -123,30 +158,43 @@ static struct vp_error *print_path(struct critical *critical, struct vp_threads 
 	VP_TRY(vp_critical_choose(threads, critical->which.vm, critical->thread, &thread));
 	struct vp_error *error = vp_critical_find(threads, thread, &path);
 	if (!error)
-		error = cmd_critical_print(critical, &path);
+		take_tables(critical, &path);
 	vp_critical_deinit(&path);
+	return error;
+}
+
+static struct vp_error *read_part(void *context, vp_sentences *notes)
+{
+	struct critical *critical = context;
+	const struct vp_threads_options options = {.from = critical->which.from,
+						   .to = critical->which.to,
+						   .vm = critical->which.vm,
+						   .others = true};
+	struct vp_threads threads;
+
+	VP_TRY(vp_threads_open(critical->which.directory, &options, &threads));
+	struct vp_error *error = take_path(critical, &threads);
+	if (!error) {
+		vp_event_notes_add(notes, &threads.notes);
+		vp_event_notes_add(notes, &vp_tracks_feed(threads.tracks)->notes);
+	}
+	vp_threads_deinit(&threads);
 	return error;
 }
 
 static struct vp_error *critical_with(void *context)
 {
 	struct critical *critical = context;
-	struct vp_threads threads;
+	vp_sentences notes = {0};
 
 	VP_TRY(cmd_critical_choose_all(critical));
-	const struct vp_threads_options options = {.from = critical->which.from,
-						   .to = critical->which.to,
-						   .vm = critical->which.vm,
-						   .others = true};
-	VP_TRY(vp_threads_open(critical->which.directory, &options, &threads));
-	struct vp_error *error = print_path(critical, &threads);
-	if (!error) {
-		vp_vec_each (&threads.notes, note)
-			vp_verb_say(verb.name, *note);
-		vp_vec_each (&vp_tracks_feed(threads.tracks)->notes, note)
-			vp_verb_say(verb.name, *note);
-	}
-	vp_threads_deinit(&threads);
+	struct vp_error *error =
+	    vp_event_options_each(&critical->which, read_part, critical, &notes);
+	if (!error)
+		error = cmd_critical_print(critical);
+	if (!error)
+		vp_event_notes_say(verb.name, &notes);
+	vp_event_notes_deinit(&notes);
 	return error;
 }
 
@@ -170,8 +218,9 @@ static int run_critical(int argc, char **argv)
 				 &critical.which.operands, critical_with, &critical);
 
 	vp_event_options_deinit(&critical.which);
+	free(critical.comm);
 	for (int i = 0; i < TABLES; i++)
-		vp_table_deinit(&critical.tables[i]);
+		vp_table_join_deinit(&critical.tables[i]);
 	return status;
 }
 

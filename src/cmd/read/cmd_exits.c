@@ -44,6 +44,10 @@ static struct vp_error *cmd_exits_choose_all(struct exits *exits)
 	/* Addresses can be resolved only within their own recording, so other tables cannot be
 	 * joined. */
 	exits->common.joins = !exits->by || !strcmp(exits->by, names[VP_EXITS_BY_REASON]);
+	if (!exits->common.joins && exits->common.store.store && exits->common.time)
+		return vp_error_new("guest addresses of exits are summed over a whole recording: "
+				    "name one in place of --store and --time ('vperf store' lists "
+				    "them), or choose --by reason");
 	VP_TRY(vp_account_options_check(&exits->common));
 	if (exits->by)
 		VP_TRY(vp_choose("by", exits->by, names, VP_ARRAY_SIZE(names), &by));

@@ -4,15 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/common/health.h"
 #include "analyze/trace/script.h"
+#include "analyze/trace/script_joined.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock_text.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "base/vec.h"
 #include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/verb.h"
 #include "render/render_script.h"
 
@@ -77,6 +81,8 @@ static struct vp_error *cmd_script_choose_all(struct script *script)
 		VP_TRY(vp_script_shown_parse(script->fields, &script->shown));
 	VP_TRY(choose_tid(script));
 	cmd_script_choose_events(script);
+	script->which.joins = true;
+	script->which.store.reads = VP_STORE_WITH_SNAPSHOTS;
 	VP_TRY(vp_event_options_check(&script->which));
 	script->options.from = script->which.from;
 	script->options.to = script->which.to;
@@ -150,12 +156,63 @@ static struct vp_error *print_recording(const struct script *script)
 	return error;
 }
 
+/* Events of several recordings, each with the clock of its own. */
+static struct vp_error *print_joined_events(const struct script *script,
+					    struct vp_script_joined *events,
+					    const struct vp_clock_text *clocks)
+{
+	struct vp_script_layout layout = {vp_script_joined_columns(events), script->shown,
+					  clocks[0], true};
+	uint64_t left = script->limit ? script->limit : UINT64_MAX;
+	const struct vp_script_event *event;
+	struct vp_error *error = NULL;
+	struct vp_buffer out = {0};
+	size_t part;
+
+	if (script->chosen->begin)
+		script->chosen->begin(&layout, &out);
+	while (!error && left-- && (event = vp_script_joined_next(events, &part))) {
+		layout.clock = clocks[part];
+		script->chosen->event(event, &layout, &out);
+		layout.is_first = false;
+		if (out.size >= PIECE)
+			error = cmd_script_write_piece(&out);
+	}
+	if (!error)
+		error = cmd_script_write_piece(&out);
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static struct vp_error *print_joined(struct script *script)
+{
+	size_t count = vp_event_options_count(&script->which);
+	VP_AUTO_FREE struct vp_clock_text *clocks = vp_alloc(count * sizeof(*clocks));
+	struct vp_script_joined *events;
+	vp_sentences notes = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		VP_TRY(vp_event_options_part(&script->which, i));
+		clocks[i] = script->which.clock;
+	}
+	VP_TRY(vp_script_joined_open(&script->which.store.parts, &script->options, &events));
+	struct vp_error *error = print_joined_events(script, events, clocks);
+	vp_script_joined_notes(events, &notes);
+	vp_event_options_note_boots(&script->which, &notes);
+	if (!error)
+		vp_event_notes_say(verb.name, &notes);
+	vp_event_notes_deinit(&notes);
+	vp_script_joined_close(events);
+	return error;
+}
+
 static struct vp_error *script_with(void *context)
 {
 	struct script *script = context;
-	struct vp_error *error = cmd_script_choose_all(script);
 
-	return error ? error : print_recording(script);
+	VP_TRY(cmd_script_choose_all(script));
+	return vp_event_options_count(&script->which) > 1 ? print_joined(script)
+							  : print_recording(script);
 }
 
 static int run_script(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/common/health.h"
 #include "analyze/trace/tracks.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -12,6 +13,7 @@
 #include "cmd/common/choice.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/options.h"
+#include "cmd/common/store_options.h"
 #include "cmd/common/verb.h"
 #include "render/render_tracks.h"
 
@@ -37,6 +39,8 @@ struct timeline {
 	struct vp_buffer out;
 	uint64_t slices; /* number of printed slices */
 	uint64_t limit;  /* maximum; 0: all */
+	bool has_begun;
+	struct vp_error *written_error; /* of the output: nothing more is printed */
 };
 
 static bool cmd_timeline_is_full(const struct timeline *timeline)
@@ -72,6 +76,8 @@ static struct vp_error *cmd_timeline_choose_all(struct timeline *timeline)
 	VP_TRY(vp_choose("track", timeline->track, tracks, VP_ARRAY_SIZE(tracks), &track));
 	timeline->chosen = (enum track)track;
 	timeline->layout.of_threads = timeline->chosen == THREAD;
+	timeline->which.joins = true;
+	timeline->which.store.reads = VP_STORE_EVENTS;
 	return vp_event_options_check(&timeline->which);
 }
 
@@ -88,34 +94,26 @@ static struct vp_error *print_slices(struct timeline *timeline)
 	struct vp_error *error = NULL;
 	bool more = true;
 
-	if (timeline->how->begin)
-		timeline->how->begin(&timeline->out);
 	while (more && !error) {
 		more = vp_tracks_read(timeline->layout.tracks, EVENTS_AT_ONCE) &&
 		       !cmd_timeline_is_full(timeline);
 		if (timeline->out.size >= PIECE || !more)
 			error = cmd_timeline_write_piece(timeline);
 	}
-	vp_buffer_deinit(&timeline->out);
 	return error;
 }
 
-static void cmd_timeline_say_notes(const struct timeline *timeline)
+static void say_nothing_found(const struct timeline *timeline)
 {
-	vp_vec_each (&vp_tracks_feed(timeline->layout.tracks)->notes, note)
-		vp_verb_say(verb.name, *note);
-	if (timeline->slices)
-		return;
 	VP_AUTO_FREE char *text =
 	    vp_format("no slices of track '%s' match the options", timeline->track);
+
 	vp_verb_say(verb.name, text);
 }
 
-static struct vp_error *timeline_with(void *context)
+static struct vp_error *print_part(void *context, vp_sentences *notes)
 {
 	struct timeline *timeline = context;
-
-	VP_TRY(cmd_timeline_choose_all(timeline));
 	const struct vp_tracks_options options = {.from = timeline->which.from,
 						  .to = timeline->which.to,
 						  .vm = timeline->which.vm,
@@ -124,14 +122,38 @@ static struct vp_error *timeline_with(void *context)
 						  .take = cmd_timeline_take,
 						  .context = timeline};
 	struct vp_tracks *tracks;
+
+	if (timeline->written_error || cmd_timeline_is_full(timeline))
+		return NULL;
 	VP_TRY(vp_tracks_open(timeline->which.directory, &options, &tracks));
 	timeline->layout.tracks = tracks;
 	timeline->layout.clock = timeline->which.clock;
-	timeline->layout.is_first = true;
-	struct vp_error *error = print_slices(timeline);
-	if (!error)
-		cmd_timeline_say_notes(timeline);
+	if (timeline->how->begin && !timeline->has_begun)
+		timeline->how->begin(&timeline->out);
+	timeline->has_begun = true;
+	timeline->written_error = print_slices(timeline);
+	vp_event_notes_add(notes, &vp_tracks_feed(tracks)->notes);
 	vp_tracks_close(tracks);
+	return NULL;
+}
+
+static struct vp_error *timeline_with(void *context)
+{
+	struct timeline *timeline = context;
+	vp_sentences notes = {0};
+
+	VP_TRY(cmd_timeline_choose_all(timeline));
+	timeline->layout.is_first = true;
+	struct vp_error *error =
+	    vp_event_options_each(&timeline->which, print_part, timeline, &notes);
+	if (!error)
+		error = VP_TAKE(timeline->written_error);
+	if (!error)
+		vp_event_notes_say(verb.name, &notes);
+	if (!error && !timeline->slices)
+		say_nothing_found(timeline);
+	vp_event_notes_deinit(&notes);
+	vp_buffer_deinit(&timeline->out);
 	return error;
 }
 
