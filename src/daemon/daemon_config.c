@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/daemon_config.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analyze/report/diagnose_rules.h"
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
@@ -12,6 +16,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "schema/account_grade.h"
+#include "schema/trace_event.h"
 
 enum { FILE_LIMIT = 1 << 20 };
 
@@ -30,7 +35,116 @@ struct key {
 	size_t offset; /* in the configuration */
 	uint64_t least, most;
 	bool may_be_off;
+	/* The mistake in a text, or NULL. */
+	char *(*wrong)(const char *text);
 };
+
+/* "expected …, not 'TEXT' (did you mean …?)" */
+static char *not_one_of(const char *text, const char *names)
+{
+	struct vp_nearest nearest;
+
+	vp_nearest_init(&nearest, (struct vp_slice){text, strlen(text)});
+	vp_nearest_add_words(&nearest, names);
+	VP_AUTO_FREE char *hint = vp_nearest_text(&nearest);
+	return vp_format("expected %s, not '%s'%s", names, text, hint);
+}
+
+static char *wrong_path(const char *text)
+{
+	return text[0] == '/' ? NULL : vp_format("expected an absolute path, not '%s'", text);
+}
+
+static char *wrong_account(const char *text)
+{
+	enum vp_account_grade grade;
+
+	return vp_account_grade_parse(text, &grade) ? NULL
+						    : not_one_of(text, "exact, sampled or states");
+}
+
+static char *wrong_events(const char *text)
+{
+	unsigned sets;
+	VP_AUTO_ERROR struct vp_error *error = vp_trace_sets_parse(text, &sets);
+
+	return error ? vp_strdup(vp_error_message(error)) : NULL;
+}
+
+static bool is_rule(const char *id)
+{
+	size_t count;
+	const struct vp_rule *rules = vp_rules(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(rules[i].id, id))
+			return true;
+	return false;
+}
+
+static char *no_such_rule(const char *id)
+{
+	struct vp_nearest nearest;
+	size_t count;
+	const struct vp_rule *rules = vp_rules(&count);
+
+	vp_nearest_init(&nearest, (struct vp_slice){id, strlen(id)});
+	for (size_t i = 0; i < count; i++)
+		vp_nearest_add(&nearest, rules[i].id);
+	VP_AUTO_FREE char *hint = vp_nearest_text(&nearest);
+	return vp_format("there is no rule '%s'%s: vperf-diagnose(1) lists them", id, hint);
+}
+
+static char *wrong_rules(const char *text)
+{
+	VP_AUTO_FREE char *words = vp_strdup(text);
+	char *rest = NULL;
+
+	for (char *word = strtok_r(words, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest))
+		if (!is_rule(word))
+			return no_such_rule(word);
+	return NULL;
+}
+
+/* Whether it is an address in numbers; an IPv6 one is in brackets. */
+static bool is_address(const char *text, size_t size)
+{
+	unsigned char address[sizeof(struct in6_addr)];
+	bool in_brackets = size > 2 && text[0] == '[' && text[size - 1] == ']';
+	VP_AUTO_FREE char *host =
+	    in_brackets ? vp_strndup(text + 1, size - 2) : vp_strndup(text, size);
+
+	return !size || inet_pton(in_brackets ? AF_INET6 : AF_INET, host, address) == 1;
+}
+
+/* ADDRESS:PORT, both in numbers. */
+static char *wrong_listen(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+
+	if (digits && digits <= 5 && !colon[1 + digits] && atoi(colon + 1) <= UINT16_MAX &&
+	    is_address(text, (size_t)(colon - text)))
+		return NULL;
+	return vp_format("expected a numeric address and a port, such as 127.0.0.1:9757 or "
+			 "[::1]:9757, or off, not '%s'",
+			 text);
+}
+
+static char *wrong_url(const char *text)
+{
+	return strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0
+		   ? vp_format("expected http://..., https://... or off, not '%s'", text)
+		   : NULL;
+}
+
+static char *wrong_profiles_format(const char *text)
+{
+	return strcmp(text, "otlp") != 0 && strcmp(text, "pyroscope") != 0 &&
+		       strcmp(text, "parca") != 0
+		   ? not_one_of(text, "otlp, pyroscope or parca")
+		   : NULL;
+}
 
 #define KEY(section, name, type, field, ...)                                                       \
 	{                                                                                          \
@@ -38,7 +152,7 @@ struct key {
 	}
 
 static const struct key keys[] = {
-    KEY("store", "directory", TEXT, directory, 0, 0, false),
+    KEY("store", "directory", TEXT, directory, 0, 0, false, wrong_path),
     KEY("store", "rotate-every", DURATION, rotate_ns, 10 * SECOND, 7 * DAY, false),
     KEY("store", "rotate-size", SIZE, rotate_bytes, MIB, TIB, false),
     KEY("store", "keep-for", DURATION, keep_ns, 60 * SECOND, 3660 * DAY, true),
@@ -48,21 +162,21 @@ static const struct key keys[] = {
     KEY("record", "frequency", NUMBER, frequency, 1, 10000, true),
     KEY("record", "compression", NUMBER, compression, 1, 22, true),
     KEY("record", "names-every", DURATION, names_ns, 15 * SECOND, DAY, true),
-    KEY("record", "account", TEXT, account, 0, 0, false),
+    KEY("record", "account", TEXT, account, 0, 0, false, wrong_account),
     KEY("flight", "size", SIZE, flight_bytes, MIB, TIB, true),
-    KEY("flight", "events", TEXT, flight_events, 0, 0, false),
+    KEY("flight", "events", TEXT, flight_events, 0, 0, false, wrong_events),
     KEY("rules", "every", DURATION, rules_ns, SECOND, 3600 * SECOND, true),
     KEY("rules", "least", NUMBER, least, 1, 100, false),
     KEY("rules", "again-after", DURATION, again_ns, SECOND, 30 * DAY, false),
     KEY("rules", "samples", DURATION, samples_ns, SECOND, 3600 * SECOND, true),
     KEY("rules", "samples-frequency", NUMBER, samples_frequency, 1, 100000, false),
-    KEY("rules", "ignore", TEXT, ignore, 0, 0, false),
-    KEY("http", "listen", TEXT, listen, 0, 0, false),
-    KEY("http", "web-config", TEXT, web_config, 0, 0, false),
-    KEY("profiles", "url", TEXT, profiles_url, 0, 0, false),
-    KEY("profiles", "format", TEXT, profiles_format, 0, 0, false),
-    KEY("profiles", "ca-file", TEXT, profiles_ca, 0, 0, false),
-    KEY("profiles", "header-file", TEXT, header_file, 0, 0, false),
+    KEY("rules", "ignore", TEXT, ignore, 0, 0, false, wrong_rules),
+    KEY("http", "listen", TEXT, listen, 0, 0, true, wrong_listen),
+    KEY("http", "web-config", TEXT, web_config, 0, 0, false, wrong_path),
+    KEY("profiles", "url", TEXT, profiles_url, 0, 0, true, wrong_url),
+    KEY("profiles", "format", TEXT, profiles_format, 0, 0, false, wrong_profiles_format),
+    KEY("profiles", "ca-file", TEXT, profiles_ca, 0, 0, false, wrong_path),
+    KEY("profiles", "header-file", TEXT, header_file, 0, 0, false, wrong_path),
     KEY("profiles", "window", DURATION, window_ns, 10 * SECOND, DAY, false),
 };
 
@@ -115,7 +229,8 @@ void vp_daemon_config_deinit(struct vp_daemon_config *config)
 struct place {
 	const char *path;
 	size_t line;
-	char *section; /* current section; NULL: none yet */
+	char *section;                     /* current section; NULL: none yet */
+	size_t lines[VP_ARRAY_SIZE(keys)]; /* of each key; 0: not given */
 };
 
 static struct vp_slice trimmed(struct vp_slice text)
@@ -256,21 +371,31 @@ static struct vp_error *wrong_value(const struct place *place, const struct key 
 	return error;
 }
 
+static struct vp_error *set_text(const struct place *place, const struct key *key,
+				 struct vp_slice value, char **ret)
+{
+	free(*ret);
+	*ret = vp_strndup(value.bytes, value.size);
+	if (strlen(*ret) != value.size || !vp_text_is_clean(*ret))
+		return vp_error_new("%s:%zu: key '%s' in [%s]: the value has characters that are "
+				    "not text",
+				    place->path, place->line, key->name, key->section);
+	if (!key->wrong || (key->may_be_off && !strcmp(*ret, "off")) ||
+	    (!value.size && key->wrong == wrong_path && strcmp(key->name, "directory") != 0))
+		return NULL;
+	VP_AUTO_FREE char *wrong = key->wrong(*ret);
+	return wrong ? vp_error_new("%s:%zu: key '%s' in [%s]: %s", place->path, place->line,
+				    key->name, key->section, wrong)
+		     : NULL;
+}
+
 static struct vp_error *set_value(const struct place *place, const struct key *key,
 				  struct vp_slice value, struct vp_daemon_config *config)
 {
 	uint64_t amount = 0;
 
-	if (key->type == TEXT) {
-		char **text = daemon_config_text(config, key);
-		free(*text);
-		*text = vp_strndup(value.bytes, value.size);
-		return strlen(*text) == value.size && vp_text_is_clean(*text)
-			   ? NULL
-			   : vp_error_new("%s:%zu: key '%s' in [%s]: the value has characters "
-					  "that are not text",
-					  place->path, place->line, key->name, key->section);
-	}
+	if (key->type == TEXT)
+		return set_text(place, key, value, daemon_config_text(config, key));
 	bool off = vp_slice_is(value, "off");
 	if (off ? !key->may_be_off
 		: !read_amount(value, units_of(key->type), &amount) || amount < key->least ||
@@ -280,7 +405,19 @@ static struct vp_error *set_value(const struct place *place, const struct key *k
 	return NULL;
 }
 
-static struct vp_error *take_assignment(const struct place *place, struct vp_slice line,
+/* A key may be given once. */
+static struct vp_error *note_line(struct place *place, size_t index)
+{
+	size_t before = place->lines[index];
+
+	place->lines[index] = place->line;
+	return before ? vp_error_new("%s:%zu: key '%s' in [%s] is given twice, before in line %zu",
+				     place->path, place->line, keys[index].name,
+				     keys[index].section, before)
+		      : NULL;
+}
+
+static struct vp_error *take_assignment(struct place *place, struct vp_slice line,
 					struct vp_daemon_config *config)
 {
 	const char *equals = memchr(line.bytes, '=', line.size);
@@ -300,50 +437,38 @@ static struct vp_error *take_assignment(const struct place *place, struct vp_sli
 				    place->line, text);
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(keys); i++)
-		if (!strcmp(keys[i].section, place->section) && vp_slice_is(name, keys[i].name))
+		if (!strcmp(keys[i].section, place->section) && vp_slice_is(name, keys[i].name)) {
+			VP_TRY(note_line(place, i));
 			return set_value(place, &keys[i], value, config);
+		}
 	return unknown_key(place, name);
 }
 
-/* Checks keys that depend on each other. */
-static struct vp_error *check_all(const char *path, const struct vp_daemon_config *config)
+/* The later line of two keys, of which at least one is given. */
+static size_t line_of(const struct place *place, const char *one, const char *other)
 {
-	enum vp_account_grade grade;
+	size_t ret = 0;
 
-	if (config->directory[0] != '/')
-		return vp_error_new("%s: key 'directory' in [store]: expected an absolute path, "
-				    "not '%s'",
-				    path, config->directory);
-	if (config->web_config[0] && config->web_config[0] != '/')
-		return vp_error_new("%s: key 'web-config' in [http]: expected an absolute path, "
-				    "not '%s'",
-				    path, config->web_config);
-	if (!vp_account_grade_parse(config->account, &grade))
-		return vp_error_new("%s: key 'account' in [record]: expected exact, sampled or "
-				    "states, not '%s'",
-				    path, config->account);
-	if (grade == VP_ACCOUNT_STATES && !config->frequency)
-		return vp_error_new("%s: 'account = states' in [record] needs samples: expected a "
-				    "frequency",
-				    path);
-	if (strcmp(config->profiles_url, "off") != 0 &&
-	    strncmp(config->profiles_url, "http://", 7) != 0 &&
-	    strncmp(config->profiles_url, "https://", 8) != 0)
-		return vp_error_new("%s: key 'url' in [profiles]: expected http://..., https://... "
-				    "or off, not '%s'",
-				    path, config->profiles_url);
-	if (strcmp(config->profiles_format, "otlp") != 0 &&
-	    strcmp(config->profiles_format, "pyroscope") != 0 &&
-	    strcmp(config->profiles_format, "parca") != 0)
-		return vp_error_new("%s: key 'format' in [profiles]: expected otlp, pyroscope or "
-				    "parca, not '%s'",
-				    path, config->profiles_format);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(keys); i++)
+		if ((!strcmp(keys[i].name, one) || !strcmp(keys[i].name, other)) &&
+		    place->lines[i] > ret)
+			ret = place->lines[i];
+	return ret;
+}
+
+/* Checks keys that depend on each other. */
+static struct vp_error *check_all(const struct place *place, const struct vp_daemon_config *config)
+{
+	if (!strcmp(config->account, "states") && !config->frequency)
+		return vp_error_new("%s:%zu: 'account = states' in [record] needs samples: "
+				    "expected a frequency",
+				    place->path, line_of(place, "account", "frequency"));
 	/* The open recording cannot be removed: rotate-size must leave enough other recordings to
 	 * remove. */
 	if (config->keep_bytes && config->rotate_bytes > config->keep_bytes / 2)
-		return vp_error_new("%s: key 'rotate-size' in [store]: expected at most half of "
-				    "keep-size",
-				    path);
+		return vp_error_new("%s:%zu: key 'rotate-size' in [store]: expected at most half "
+				    "of keep-size",
+				    place->path, line_of(place, "rotate-size", "keep-size"));
 	return NULL;
 }
 
@@ -373,7 +498,7 @@ struct vp_error *vp_daemon_config_parse(const char *path, const char *text, size
 	}
 	free(place.section);
 	if (!error)
-		error = check_all(path, ret);
+		error = check_all(&place, ret);
 	if (error)
 		vp_daemon_config_deinit(ret);
 	return error;

@@ -2,6 +2,8 @@
 /* The configuration of vperfd: defaults, values with units, and errors that say where and what. */
 #include "unit.h"
 
+#include "base/alloc.h"
+#include "base/macros.h"
 #include "daemon/daemon_config.h"
 
 #define SECOND 1000000000ULL
@@ -92,12 +94,53 @@ static void test_read(void **state)
 	expect_error(vp_daemon_config_read("/nonexistent/x.conf", &config), "/nonexistent/x.conf");
 }
 
+/* Each mistake is reported with its line, and the nearest right word. */
+static void test_texts(void **state)
+{
+	struct vp_daemon_config config;
+
+	expect_wrong("[store]\nkeep-for = 7d\n\nkeep-for = 8d\n",
+		     "x.conf:4: key 'keep-for' in [store] is given twice, before in line 2");
+	expect_wrong("[store]\ndirectory = srv\n",
+		     "x.conf:2: key 'directory' in [store]: expected");
+	expect_wrong("[store]\ndirectory =\n", "x.conf:2: key 'directory' in [store]: expected");
+	expect_wrong("[store]\nkeep-size = 1G\n#\nrotate-size = 1G\n",
+		     "x.conf:4: key 'rotate-size'");
+	expect_wrong("\n[store]\nkeep-size = 1G\n", "x.conf:3: key 'rotate-size'");
+	expect_wrong("[record]\naccount = exat\n",
+		     "x.conf:2: key 'account' in [record]: expected exact, sampled or states, not "
+		     "'exat' (did you mean exact?)");
+	expect_wrong("[record]\naccount = states\nfrequency = off\n",
+		     "x.conf:3: 'account = states'");
+	expect_wrong("[flight]\nevents = schd\n", "x.conf:2: key 'events' in [flight]: ");
+	expect_wrong(
+	    "[rules]\nignore = steal-task overcomit\n",
+	    "x.conf:2: key 'ignore' in [rules]: there is no rule 'overcomit' (did you mean "
+	    "overcommit?)");
+	expect_wrong("[profiles]\nformat = pyroscop\n", "(did you mean pyroscope?)");
+	expect_wrong("[profiles]\nheader-file = h\n",
+		     "x.conf:2: key 'header-file' in [profiles]: expected");
+	static const char *const wrong[] = {"127.0.0.1:99999", "::1:9757", "localhost:9757", "9757",
+					    "127.0.0.1:",      "1.2.3:1",  "[127.0.0.1]:1",  "a:1",
+					    "127.0.0.1:-1"};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(wrong); i++) {
+		VP_AUTO_FREE char *text = vp_format("[http]\nlisten = %s\n", wrong[i]);
+		expect_wrong(text, "x.conf:2: key 'listen' in [http]: expected a numeric address");
+	}
+	static const char *const right[] = {"127.0.0.1:0", "[::1]:65535", ":9757", "off"};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(right); i++) {
+		VP_AUTO_FREE char *text = vp_format("[http]\nlisten = %s\n", right[i]);
+		expect_no_error(parse(text, &config));
+		vp_daemon_config_deinit(&config);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_defaults), cmocka_unit_test(test_values),
-	    cmocka_unit_test(test_mistyped), cmocka_unit_test(test_wrong_values),
-	    cmocka_unit_test(test_read),
+	    cmocka_unit_test(test_defaults),     cmocka_unit_test(test_values),
+	    cmocka_unit_test(test_texts),        cmocka_unit_test(test_mistyped),
+	    cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

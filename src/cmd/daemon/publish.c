@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The documents that vperfd serves, and vperfd's own cost. */
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +38,27 @@ static struct vp_error *read_web_config(const struct vperfd *daemon, struct vp_w
 	*ret = (struct vp_web_config){0};
 	return daemon->config.web_config[0] ? vp_web_config_read(daemon->config.web_config, ret)
 					    : NULL;
+}
+
+/* Whether the key's file can be read; "": none. */
+static struct vp_error *check_file(const struct vperfd *daemon, const char *key, const char *path)
+{
+	return path[0] && access(path, R_OK)
+		   ? vp_error_errno(errno, "%s: key '%s': cannot read '%s'", daemon->config_path,
+				    key, path)
+		   : NULL;
+}
+
+struct vp_error *vperfd_check_files(const struct vperfd *daemon)
+{
+	struct vp_web_config web;
+
+	VP_TRY(check_file(daemon, "web-config", daemon->config.web_config));
+	VP_TRY(check_file(daemon, "ca-file", daemon->config.profiles_ca));
+	VP_TRY(check_file(daemon, "header-file", daemon->config.header_file));
+	VP_TRY(read_web_config(daemon, &web));
+	vp_web_config_deinit(&web);
+	return NULL;
 }
 
 struct vp_error *vperfd_serve(struct vperfd *daemon)

@@ -86,7 +86,9 @@ void vperfd_recording_closed(struct vperfd *daemon, const char *path);
 void vperfd_closed_step(struct vperfd *daemon, uint64_t now);
 void vperfd_closed_end(struct vperfd *daemon);
 
-/* publish.c: the process that serves HTTP, and its documents. */
+/* publish.c: the process that serves HTTP, and its documents. Checks the files that the
+ * configuration names. */
+struct vp_error *vperfd_check_files(const struct vperfd *daemon) VP_MUST_CHECK;
 struct vp_error *vperfd_serve(struct vperfd *daemon) VP_MUST_CHECK;
 /* Reads TLS and users again; an invalid configuration changes nothing. */
 struct vp_error *vperfd_serve_again(struct vperfd *daemon) VP_MUST_CHECK;

@@ -371,7 +371,7 @@ int main(int argc, char **argv)
 	error = vp_daemon_config_read(daemon.config_path, &daemon.config);
 	if (error)
 		return fail(error);
-	error = check ? NULL : start(&daemon);
+	error = check ? vperfd_check_files(&daemon) : start(&daemon);
 	vperfd_deinit(&daemon);
 	return error ? fail(error) : 0;
 }
