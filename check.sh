@@ -316,5 +316,8 @@ if is_skipped lab; then
 	note_skip "lab: a real KVM host with real guests: by --skip"
 else
 	lab_tests
+	if [ -n "$full" ] && [ -z "$only" ]; then
+		step "lab: a host that is suspended" env VPERF_BUILD="$PWD/build" tests/lab/suspended --how core
+	fi
 fi
 close

@@ -123,7 +123,7 @@ def _module_data(path):
     return data
 
 
-def _add_modules(archive, kernel, names):
+def add_modules(archive, kernel, names):
     listing = []
     for path in module_files(kernel, names):
         name = "/lab/ko/" + path.name.removesuffix(".xz").removesuffix(".zst")
@@ -196,7 +196,7 @@ def _cached(key, make):
     return path
 
 
-def _busybox(arch):
+def busybox_of(arch):
     if arch.foreign:
         return roots.get(arch) / "bin" / "busybox"
     path = Path(need_program("busybox", "busybox-static"))
@@ -220,7 +220,7 @@ def guest_modules(scenario, guest):
 
 def guest_base(kernel, programs, modules):
     """The part of a guest's initramfs that depends on its kernel and modules only."""
-    busybox = _busybox(kernel.arch)
+    busybox = busybox_of(kernel.arch)
 
     def make():
         archive = Archive()
@@ -231,7 +231,7 @@ def guest_base(kernel, programs, modules):
         for program in sorted(programs.iterdir()):
             if program.name not in ("lab-init", "labrun"):
                 archive.add_program(program, f"/lab/bin/{program.name}", kernel.arch)
-        _add_modules(archive, kernel, modules)
+        add_modules(archive, kernel, modules)
         return archive
 
     return _cached(_digest("guest", kernel.suite, kernel.flavour, kernel.version, kernel.arch.name, programs.name, busybox,
@@ -271,13 +271,13 @@ def write_guest(scenario, guest, kernel, programs, path, console):
 
 def write_host(kernel, modules, settings, path):
     """Write the initramfs of the lab host, with modules; settings: shell variables for its init."""
-    busybox = _busybox(kernel.arch)
+    busybox = busybox_of(kernel.arch)
 
     def make():
         archive = Archive()
         archive.add_file(busybox, "/bin/busybox")
         archive.add("/init", (LAB / "host" / "init").read_bytes(), 0o100755)
-        _add_modules(archive, kernel, modules)
+        add_modules(archive, kernel, modules)
         return archive
 
     base = _cached(_digest("host", kernel.suite, kernel.version, kernel.arch.name, *modules, LAB / "host" / "init", busybox, Path(__file__)), make)

@@ -19,6 +19,8 @@
 
 #define SECOND 1000000000ULL
 enum { REMAINS_SECONDS = 30 };
+/* CLOCK_MONOTONIC of a host that has run for 100 years, ns. */
+#define MOST_UPTIME (SECOND * 86400 * 366 * 100)
 
 const char *vp_kept_kind_name(enum vp_kept_kind kind)
 {
@@ -117,6 +119,25 @@ static uint64_t last_time(const char *path, uint64_t start)
 	return last;
 }
 
+static bool has_metadata(const char *path)
+{
+	VP_AUTO_FREE char *file = vp_format("%s/host/metadata", path);
+	struct stat status;
+
+	return !stat(file, &status) && S_ISREG(status.st_mode) && status.st_size;
+}
+
+/* The reason that the recording has no place in the order of time, or NULL. */
+static const char *misplaced(const char *path, const struct vp_recording *about)
+{
+	if (!about->realtime_offset && !has_metadata(path))
+		return "its date is not known: the metadata of its trace cannot be read";
+	if (about->start > MOST_UPTIME ||
+	    (about->end && (about->end < about->start || about->end > MOST_UPTIME)))
+		return "its start or end cannot be right";
+	return NULL;
+}
+
 static void history_read_recording(struct vp_kept *kept)
 {
 	struct vp_recording about;
@@ -125,6 +146,12 @@ static void history_read_recording(struct vp_kept *kept)
 	if (error) {
 		kept->problem = vp_strdup(vp_error_message(error));
 		vp_error_free(error);
+		return;
+	}
+	const char *problem = misplaced(kept->path, &about);
+	if (problem) {
+		kept->problem = vp_format("'%s': %s", kept->path, problem);
+		vp_recording_deinit(&about);
 		return;
 	}
 	kept->start = about.start;
