@@ -317,7 +317,7 @@ if is_skipped lab; then
 else
 	lab_tests
 	if [ -n "$full" ] && [ -z "$only" ]; then
-		step "lab: a host that is suspended" env VPERF_BUILD="$PWD/build" tests/lab/suspended --how core
+		step "lab: a host that is suspended" env VPERF_BUILD="$PWD/build" tests/lab/suspended
 	fi
 fi
 close
