@@ -97,7 +97,8 @@ static struct vp_error *diff_compare(const struct diff *diff, char **words, cons
 	}
 	if (diff->times)
 		return vp_error_usage(
-		    "--time chooses recordings of a store: expected --store, too");
+		    "option --time: '%s' chooses recordings of a store: expected --store, too",
+		    diff->times);
 	if (diff->operands.count != 2)
 		return vp_error_usage("expected two recordings, BEFORE and AFTER, not %zu",
 				      diff->operands.count);

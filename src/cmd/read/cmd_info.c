@@ -74,7 +74,8 @@ static struct vp_error *info_with(void *context)
 	VP_TRY(vp_choose_text_or_json(&words, &format));
 	if (info->time && !info->store.store)
 		return vp_error_usage(
-		    "--time chooses recordings of a store: expected --store, too");
+		    "option --time: '%s' chooses recordings of a store: expected --store, too",
+		    info->time);
 	bool is_json = !strcmp(format, "json");
 	info->store.reads = VP_STORE_WITH_SNAPSHOTS;
 	VP_TRY(vp_store_options_choose_parts(&info->store, &info->operands, info->input,
