@@ -44,8 +44,8 @@ func main() {
 	}
 }
 """
-# Too large to be inlined. A loop without a safepoint would count as the method after it.
-_JAVA_STEPS = " ".join(["n = n * 6364136223846793005L + 1442695040888963407L;"] * 40)
+# Too large to be inlined, and nothing that the compiler simplifies. A loop without a safepoint would count as the method after it.
+_JAVA_STEPS = " ".join(["n = (n ^ n >>> 7) * 6364136223846793005L + 1442695040888963407L;"] * 40)
 _JAVA = "    static long {name}(long until, long n) {{ while (System.nanoTime() < until) for (int i = 0; i < 20; i++) {{ {steps} }} return n; }}\n"
 KNOWN_JAVA = ("public class Known {\n" + _JAVA.format(name="often", steps=_JAVA_STEPS) + _JAVA.format(name="seldom", steps=_JAVA_STEPS) +
               """    public static void main(String[] args) throws Exception {
@@ -137,8 +137,9 @@ mariadbd --no-defaults --user=root --datadir=/my --socket=/my/socket --skip-gran
 until [ -S /my/socket ]; do sleep 0.2; done
 """
 MARIADB_RUN = """mariadb --no-defaults -S /my/socket test -e "create or replace table t (a int primary key, b varchar(20)) engine=innodb;
-insert into t select seq, concat('x', seq * 7 % 1000) from seq_1_to_40000; select b, count(*), sum(a) from t group by b order by 3 desc limit 2;
-select count(*), sum(crc32(concat(a.seq, b.seq))) from seq_1_to_1000 a, seq_1_to_200 b"
+insert into t select seq, concat('x', seq * 7 % 1000) from seq_1_to_80000; select b, count(*), sum(a) from t group by b order by 3 desc limit 2;
+select count(*), sum(crc32(concat(a.seq, b.seq))) from seq_1_to_1000 a, seq_1_to_1000 b;
+select count(*), max(x.b) from t x join t y on y.a = x.a % 1000 + 1 where y.b like '%7%'"
 """
 REDIS_PREPARE = "{server} --save '' --appendonly no --port 6379 --bind 127.0.0.1 > /tmp/redis.log &\nuntil {cli} ping > /tmp/ping 2>&1; do sleep 0.2; done\n"
 REDIS_RUN = "{benchmark} -q -c 5 -P 8 -n 4000 -t set,get,lpush,zadd\n"

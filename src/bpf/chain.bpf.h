@@ -2,8 +2,8 @@
 /* Stacks of a sample. Host: from perf's stack walker in the kernel. Guest user space: a copy of the
  * top of the stack, which is unwound with DWARF tables when the ring is drained, else by frame
  * pointers. Guest kernel, which has no frame pointers: a copy of the stack, unwound later with the
- * kernel's ORC tables. Records are assembled in the pCPU's ring, or, by perf, in per-CPU memory
- * that is submitted at once. */
+ * kernel's ORC tables. Records are assembled in the pCPU's ring, or, by perf, where it would be,
+ * and are submitted at once. */
 #ifndef VP_BPF_CHAIN_BPF_H
 #define VP_BPF_CHAIN_BPF_H
 
@@ -40,10 +40,9 @@ enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, FRAME_WORDS = 5, ENTRY_WORDS = 
 _Static_assert(VP_RING_SPARE >= VP_SAMPLE_SPARE + CHAIN_ROOM, "a ring has no space for stacks");
 
 struct chain_maker {
-	/* Records: `used` bytes, here or in the ring. */
-	struct vp_raw_chain raw;
-	char bytes[CHAIN_ROOM];
-	__u32 before; /* bytes of this sample that precede them in the ring */
+	__u32 used;   /* bytes of records in the ring */
+	__u32 before; /* bytes of this sample that precede them there */
+	__u32 copy;   /* bytes of records before the copy of a stack */
 	/* Time, thread and VM of the sample. */
 	__u64 time;
 	__u32 tid, vm;
@@ -124,8 +123,6 @@ static __always_inline bool read_user_frame(struct chain_maker *maker, __u64 bp,
 /* Where the records are; NULL: impossible, but required by the verifier. */
 static __always_inline char *chain_records(struct chain_maker *maker)
 {
-	if (seen_by == VP_SEEN_BY_PERF)
-		return maker->bytes;
 	struct vp_ring *ring = ring_here();
 	__u64 before = maker->before;
 
@@ -139,20 +136,20 @@ static __always_inline char *chain_records(struct chain_maker *maker)
  * from adding before comparing: the verifier would lose the sum's bounds. */
 static __always_inline void *next_record(struct chain_maker *maker, char *records, __u32 size)
 {
-	__u64 used = maker->raw.used;
+	__u64 used = maker->used;
 
 	barrier_var(used);
 	if (!records || used > CHAIN_ROOM - size)
 		return 0;
 	barrier_var(used);
-	maker->raw.used = used + size;
+	maker->used = used + size;
 	return records + used;
 }
 
 /* Bytes of records so far, bounded for the verifier. */
 static __always_inline __u64 chain_size(const struct chain_maker *maker)
 {
-	__u64 used = maker->raw.used;
+	__u64 used = maker->used;
 
 	barrier_var(used);
 	if (used > VP_CHAIN_BYTES + sizeof(struct vp_interpreted) + sizeof(struct vp_user_stack))
@@ -262,27 +259,21 @@ static __always_inline __u32 read_user_page(struct chain_maker *maker, __u64 va,
 	return size;
 }
 
-/* Samples for which more is copied of stacks of these address spaces: set by the recorder. */
-__u8 deep_stacks[VP_DEEP_STACKS];
+/* Units to copy of stacks of these address spaces, set by the recorder; 0: unknown yet. */
+__u8 stack_sizes[VP_STACK_SIZES];
 
-static __always_inline bool is_deep(const struct chain_maker *maker)
-{
-	__u32 slot = VP_DEEP_STACK(maker->root);
-	__u8 left = deep_stacks[slot];
-
-	if (left)
-		deep_stacks[slot] = left - 1;
-	return left;
-}
-
-/* Bytes to copy. On 64-bit Arm, a signal's frame has more than 4 KiB. Its handler, and other code
- * without frame records, has x29 of an outer function. */
+/* Bytes to copy: what was needed before. On 64-bit Arm, a signal's frame has more than 4 KiB. Its
+ * handler, and other code without frame records, has x29 of an outer function. */
 static __always_inline __u32 user_stack_bytes(const struct chain_maker *maker)
 {
-	bool is_signal = vendor == VP_VENDOR_ARM &&
-			 maker->bp - maker->sp - VP_USER_STACK_USUAL / 2 < VP_USER_STACK_BYTES;
+	enum { SIGNAL_LEAST = 2048, SIGNAL_MOST = 6656 };
+	bool is_signal =
+	    vendor == VP_VENDOR_ARM && maker->bp - maker->sp - SIGNAL_LEAST < SIGNAL_MOST;
+	__u32 bytes = stack_sizes[VP_STACK_SIZE_OF(maker->root)] * VP_STACK_UNIT;
 
-	return is_signal || is_deep(maker) ? VP_USER_STACK_BYTES : VP_USER_STACK_USUAL;
+	if (!bytes || bytes > VP_USER_STACK_BYTES)
+		return VP_USER_STACK_BYTES;
+	return is_signal && bytes < SIGNAL_MOST ? SIGNAL_MOST : bytes;
 }
 
 /* Where to copy from. 64-bit Arm has no red zone. The page before that of the stack pointer may
@@ -299,23 +290,40 @@ static __always_inline __u64 user_stack_from(struct chain_maker *maker)
 /* Pages of an unaligned copy. */
 enum { USER_STACK_PIECES = (VP_USER_STACK_BYTES - 1) / PAGE_BYTES + 2 };
 
+/* Space that the verifier needs for a copy. */
+#define COPY_ROOM (sizeof(struct vp_user_stack) + PAGE_BYTES)
+
+/* Copies what is in one page of the stack, from that address on, to the place of `stack` that is at
+ * `at`, at most `most` bytes; returns the bytes. A function of its own: in a loop of pages, the
+ * verifier of Linux 5.10 has too many states to look at. */
+__noinline int copy_user_page(__u64 from, __u32 at, __u32 most)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker || at >= VP_USER_STACK_BYTES)
+		return 0;
+	char *records = chain_records(maker);
+	__u64 copy = maker->copy;
+	barrier_var(copy);
+	if (!records || copy > CHAIN_ROOM - COPY_ROOM)
+		return 0;
+	__u32 left = PAGE_BYTES - (from & (PAGE_BYTES - 1)), size = left < most ? left : most;
+	return (int)read_user_page(maker, from,
+				   ((struct vp_user_stack *)(records + copy))->stack + at, size);
+}
+
 /* Copies the stack from that address on, up to a page that cannot be read; returns the bytes. */
-static __always_inline __u32 copy_user_stack(struct chain_maker *maker, __u64 from,
-					     struct vp_user_stack *copy)
+static __always_inline __u32 copy_user_stack(struct chain_maker *maker, __u64 from)
 {
 	__u32 most = user_stack_bytes(maker), bytes = 0;
 
 	for (__u32 i = 0; i < USER_STACK_PIECES && bytes < most; i++) {
-		__u32 left = PAGE_BYTES - ((from + bytes) & (PAGE_BYTES - 1)), rest = most - bytes;
-		__u32 size = left < rest ? left : rest, at = bytes;
-		barrier_var(at);
-		if (at >= VP_USER_STACK_BYTES)
+		__u32 size = copy_user_page(from + bytes, bytes, most - bytes);
+		if (!size)
 			break;
-		if (!read_user_page(maker, from + at, copy->stack + at, size))
-			break;
-		bytes = at + size;
+		bytes += size;
 	}
-	return bytes;
+	return bytes < most ? bytes : most;
 }
 
 /* Otherwise stacks of guest user space are unwound by frame pointers only. */
@@ -332,11 +340,11 @@ __noinline int put_user_stack(void)
 	if (!copies_user_stacks || !maker || !maker->has_general || !maker->guest_pid || !maker->sp)
 		return 0;
 	__u64 from = user_stack_from(maker);
-	struct vp_user_stack *copy =
-	    next_record(maker, chain_records(maker), sizeof(*copy) + PAGE_BYTES);
+	maker->copy = maker->used;
+	struct vp_user_stack *copy = next_record(maker, chain_records(maker), COPY_ROOM);
 	if (!copy)
 		return 0;
-	__u32 bytes = copy_user_stack(maker, from, copy);
+	__u32 bytes = copy_user_stack(maker, from);
 	copy->time = maker->time;
 	copy->id = VP_ID_USER_STACK;
 	copy->vm = maker->pid;
@@ -359,9 +367,9 @@ __noinline int put_user_stack(void)
 	room &= ~7U;
 	copy->size = sizeof(*copy) - VP_USER_STACK_BYTES + room;
 	if (bytes)
-		maker->raw.used -= VP_USER_STACK_BYTES + PAGE_BYTES - room;
+		maker->used -= VP_USER_STACK_BYTES + PAGE_BYTES - room;
 	else
-		maker->raw.used -= sizeof(*copy) + PAGE_BYTES;
+		maker->used -= COPY_ROOM;
 	return bytes != 0;
 }
 
@@ -633,7 +641,7 @@ static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time, __
 
 	if (!maker)
 		return 0;
-	maker->raw.used = 0;
+	maker->used = 0;
 	maker->before = before;
 	maker->time = time;
 	maker->tid = tid;

@@ -55,7 +55,7 @@ struct vp_ring {
 /* Maximum written at once: a sample, preceded by its host and guest thread. */
 #define VP_SAMPLE_SPARE 192u
 /* The same with stacks. */
-#define VP_RING_SPARE 20480u
+#define VP_RING_SPARE 49152u
 
 /* Maximum numbers of guest processes with an interpreter, and of Python threads. */
 enum { VP_INTERPRETERS = 1024, VP_INTERPRETED_THREADS = 8192 };
@@ -124,7 +124,8 @@ struct vp_raw_record {
 #define VP_RAW_ON_VCPU 0x100u  /* the thread is inside KVM's vCPU loop */
 #define VP_RAW_NEW_TASK 0x200u /* emit the name of the guest task */
 
-/* Starts like a vp_raw_record; followed by the stack records of the next sample. */
+/* Starts like a vp_raw_record; followed by the stack records of the next sample. They are made
+ * after the ring's header. */
 struct vp_raw_chain {
 	__u64 reserved[3];
 	__u32 kind;

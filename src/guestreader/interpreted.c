@@ -9,14 +9,14 @@
 
 /* A chain in progress. */
 struct merged {
-	uint64_t ips[VP_CHAIN_FRAMES];
+	uint64_t ips[VP_CHAIN_LONGEST];
 	uint32_t count;
 	bool full;
 };
 
 static void merged_add(struct merged *merged, uint64_t ip)
 {
-	if (merged->count == VP_CHAIN_FRAMES)
+	if (merged->count == VP_CHAIN_LONGEST)
 		merged->full = true;
 	else
 		merged->ips[merged->count++] = ip;
@@ -62,7 +62,7 @@ void vp_interpreted_merge(struct vp_stack_job *job, uint64_t low, uint64_t high)
 {
 	struct vp_interpreted frames = job->interpreted;
 	struct merged merged = {.count = 0};
-	uint32_t count = job->count < VP_CHAIN_FRAMES ? job->count : VP_CHAIN_FRAMES;
+	uint32_t count = job->count < VP_CHAIN_LONGEST ? job->count : VP_CHAIN_LONGEST;
 	uint32_t loops = 0, at = 0;
 
 	if (frames.count > VP_INTERPRETED_FRAMES)

@@ -276,15 +276,15 @@ enum vp_user_step vp_java_frames_step(struct vp_java_stack *stack, struct vp_use
 /* A chain in progress. */
 struct new_chain {
 	struct vp_user_chain *chain;
-	uint64_t ips[VP_CHAIN_FRAMES];
-	uint64_t fps[VP_CHAIN_FRAMES];
+	uint64_t ips[VP_CHAIN_LONGEST];
+	uint64_t fps[VP_CHAIN_LONGEST];
 	uint32_t count;
 	bool full;
 };
 
 static void put_frame(struct new_chain *to, uint64_t ip, uint64_t fp)
 {
-	if (to->count == VP_CHAIN_FRAMES) {
+	if (to->count == VP_CHAIN_LONGEST) {
 		to->full = true;
 		return;
 	}
@@ -296,7 +296,7 @@ static void put_frame(struct new_chain *to, uint64_t ip, uint64_t fp)
 static void put_method(struct new_chain *to, uint64_t method, uint64_t fp,
 		       struct vp_java_found *found)
 {
-	if (to->count < VP_CHAIN_FRAMES)
+	if (to->count < VP_CHAIN_LONGEST)
 		found->methods[found->n_methods++] = method;
 	put_frame(to, method + (to->count != 0), fp);
 }
@@ -365,7 +365,7 @@ static void put_one(struct vp_java_stack *stack, struct new_chain *to, uint32_t 
 		put_method(to, method, fp, found);
 		return;
 	}
-	if (cached && !(number && has_inlined(frame)) && to->count < VP_CHAIN_FRAMES &&
+	if (cached && !(number && has_inlined(frame)) && to->count < VP_CHAIN_LONGEST &&
 	    may_look_up(stack, cached))
 		found->code[found->n_code++] = addr;
 	put_code(to, number, frame, found);

@@ -23,9 +23,9 @@ struct vp_java_stack {
 /* Methods of a chain, for a lookup of their names. */
 struct vp_java_found {
 	unsigned n_methods; /* interpreted and inlined ones … */
-	uint64_t methods[VP_CHAIN_FRAMES];
+	uint64_t methods[VP_CHAIN_LONGEST];
 	unsigned n_code; /* … and addresses in compiled code */
-	uint64_t code[VP_CHAIN_FRAMES];
+	uint64_t code[VP_CHAIN_LONGEST];
 };
 
 struct vp_java_frames *vp_java_frames_new(void);

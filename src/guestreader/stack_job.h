@@ -18,7 +18,8 @@ struct vp_stack_job {
 	/* The reply; `count` is written last. 0: not unwound yet, or cannot be unwound. */
 	uint32_t count;
 	uint16_t end, flags; /* as in chain_frames */
-	uint64_t ips[VP_CHAIN_FRAMES];
+	uint32_t needed;     /* bytes of the stack that were read, from the start of the copy on */
+	uint64_t ips[VP_CHAIN_LONGEST];
 };
 
 struct vp_stack_jobs {

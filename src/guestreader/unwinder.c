@@ -372,6 +372,7 @@ struct unwinding {
 	const struct vp_runtime_frames *runtimes; /* NULL: none */
 	bool has_lines;                           /* unwinder->lines are current */
 	bool read_later; /* data outside the copy was read, later than the sample */
+	uint64_t needed; /* bytes of the stack, from the start of the copy on */
 	struct unwinder_mapping last;
 };
 
@@ -492,8 +493,14 @@ static bool read_now(struct unwinding *unwinding, uint64_t address, void *bytes,
 static VP_NOINLINE bool read_outside(struct unwinding *unwinding, uint64_t address, void *bytes,
 				     size_t size)
 {
-	if (!mapping_among(unwinding->process, address))
+	uint64_t end = address + size - unwinding->stack->from;
+
+	if (!mapping_among(unwinding->process, address)) {
 		unwinding->read_later = true;
+		/* Further away, it is not this stack. */
+		if (end > unwinding->needed && end <= VP_USER_STACK_BYTES)
+			unwinding->needed = end;
+	}
 	return read_now(unwinding, address, bytes, size);
 }
 
@@ -505,6 +512,8 @@ static bool unwinder_read(void *context, uint64_t address, void *bytes, size_t s
 
 	if (at >= stack->bytes || size > stack->bytes - at)
 		return read_outside(unwinding, address, bytes, size);
+	if (at + size > unwinding->needed)
+		unwinding->needed = at + size;
 	if (size == sizeof(uint64_t)) /* nearly always */
 		memcpy(bytes, stack->stack + at, sizeof(uint64_t));
 	else
@@ -584,13 +593,16 @@ static enum vp_user_step unwinder_step(void *context, struct vp_user_registers *
 static void guess_chain(struct unwinding *unwinding, const struct vp_user_program *program,
 			const struct vp_user_registers *registers, struct vp_user_chain *chain)
 {
-	bool read_later = unwinding->read_later;
+	const bool read_later = unwinding->read_later;
+	const uint64_t needed = unwinding->needed;
 	struct vp_user_chain guessed;
 
-	if (vp_user_chain_guess(program, registers, &guessed))
+	if (vp_user_chain_guess(program, registers, &guessed)) {
 		*chain = guessed;
-	else
+	} else {
 		unwinding->read_later = read_later;
+		unwinding->needed = needed;
+	}
 }
 
 /* By rows that were used before, if possible, as for most stacks. */
@@ -661,6 +673,7 @@ void vp_guest_unwinder_run(struct vp_guest_unwinder *unwinder, const struct vp_g
 	make_chain(&unwinding, &program, &registers, &chain);
 	if (runtimes)
 		runtimes->name(runtimes->context, &program, job, &chain);
+	job->needed = (uint32_t)unwinding.needed;
 	job->end = (uint16_t)chain.end;
 	job->flags = (chain.by_table ? VP_CHAIN_BY_TABLES : 0) |
 		     (chain.has_link ? VP_CHAIN_LINK : 0) | (chain.guessed ? VP_CHAIN_GUESSED : 0) |

@@ -13,6 +13,6 @@
  * function. `functions` has the replaced ones without that. Returns their number. */
 unsigned vp_v8_frames_put(const struct vp_guest_v8_code *code,
 			  const struct vp_user_program *program, struct vp_user_chain *chain,
-			  uint64_t functions[VP_CHAIN_FRAMES]);
+			  uint64_t functions[VP_CHAIN_LONGEST]);
 
 #endif

@@ -386,7 +386,7 @@ static void worker_put_v8(struct worker *worker, const struct vp_user_program *p
 {
 	struct vp_guest_runtimes *runtimes = vp_guest_dump_runtimes(worker->dump);
 	uint32_t tgid = job->stack.guest_pid;
-	uint64_t functions[VP_CHAIN_FRAMES];
+	uint64_t functions[VP_CHAIN_LONGEST];
 	struct vp_guest_v8_code code;
 
 	if (!vp_guest_runtimes_v8(runtimes, tgid, &code))
@@ -476,6 +476,7 @@ static void unwind_one(struct worker *worker, struct vp_stack_job *to)
 	}
 	to->end = job->end;
 	to->flags = job->flags;
+	to->needed = job->needed;
 	memcpy(to->ips, job->ips, job->count * sizeof(*to->ips));
 	__atomic_store_n(&to->count, job->count, __ATOMIC_RELEASE);
 }

@@ -3,8 +3,8 @@
 #ifndef VP_SCHEMA_CHAIN_END_H
 #define VP_SCHEMA_CHAIN_END_H
 
-/* Frames: of the guest's user space, of the host's kernel and user space. */
-enum { VP_CHAIN_FRAMES = 64 };
+/* Frames: of a chain that is walked at the sample; of one of guest user space that is unwound. */
+enum { VP_CHAIN_FRAMES = 64, VP_CHAIN_LONGEST = 256 };
 
 /* Values of chain_frames.end. */
 enum vp_chain_end {

@@ -13,9 +13,8 @@ enum {
 	VP_ID_USER_STACK = 0xfff0,  /* not a record of the schema */
 	VP_ID_INTERPRETED = 0xfff1, /* the same */
 	VP_INTERPRETED_FRAMES = 64,
-	VP_USER_STACK_USUAL = 4096,
 	/* Maximum size of a copy, see user_stack_bytes(). */
-	VP_USER_STACK_BYTES = 6656,
+	VP_USER_STACK_BYTES = 32768,
 	/* Bytes below the stack pointer (red zone), where leaf functions may save registers. */
 	VP_USER_STACK_BELOW = 128,
 	/* In DWARF order: x86-64 has 17, of which the last is RIP; 64-bit Arm x0 to x30, SP, PC. */
@@ -24,12 +23,11 @@ enum {
 	VP_USER_X86_BP = 6,
 	VP_USER_X86_SP = 7,
 	VP_USER_X86_IP = 16,
-	/* A copy that was too short makes the next N copies of that address space (by a hash)
-	   larger. */
-	VP_DEEP_STACKS = 1024,
-	VP_DEEP_SAMPLES = 255,
+	/* The sizes of copies are kept by a hash of the address space, in these units. */
+	VP_STACK_SIZES = 1024,
+	VP_STACK_UNIT = 512,
 	/* Minimum size of a copy: the chain that replaces it must fit. */
-	VP_USER_STACK_LEAST = 1024,
+	VP_USER_STACK_LEAST = 2560,
 };
 
 struct vp_user_stack {
@@ -50,7 +48,7 @@ struct vp_user_stack {
 };
 
 /* With page-table isolation a process has two adjacent page-table roots. */
-#define VP_DEEP_STACK(as_root) ((as_root) >> 13 & (VP_DEEP_STACKS - 1))
+#define VP_STACK_SIZE_OF(as_root) ((as_root) >> 13 & (VP_STACK_SIZES - 1))
 
 /* A frame is the address of a code object. Its lowest bit: it is the outermost one that its
  * function of the interpreter executes. */

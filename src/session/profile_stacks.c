@@ -22,6 +22,10 @@ enum { WAIT_MS = 20, WAIT_PER_STACK_MS = 1 };
 /* Upper limit of user space with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
 
+_Static_assert(sizeof(struct vp_user_stack) - VP_USER_STACK_BYTES + VP_USER_STACK_LEAST >=
+		   VP_CHAIN_LONGEST / VP_CHAIN_FRAMES_PER_RECORD * sizeof(struct vp_chain_frames),
+	       "a chain has the place of its copy");
+
 /* A part of the records with at most VP_STACK_JOBS stacks. */
 struct stacks_part {
 	char *begin, *end;
@@ -69,7 +73,7 @@ static uint32_t frames_of(const struct vp_stack_job *job)
 {
 	uint32_t count = job ? __atomic_load_n(&job->count, __ATOMIC_ACQUIRE) : 0;
 
-	return count < VP_CHAIN_FRAMES ? count : VP_CHAIN_FRAMES;
+	return count < VP_CHAIN_LONGEST ? count : VP_CHAIN_LONGEST;
 }
 
 struct found_chain {
@@ -166,6 +170,17 @@ static bool is_replaced(const struct vp_record_header *header, const struct vp_u
 	       frames->tid == by->tid && frames->time == by->time;
 }
 
+/* Notes how much of the stack was needed; before its process is known, that is not known. */
+static void note_need(struct vp_profile_instrument *profile, const struct vp_user_stack *stack,
+		      const struct vp_stack_job *job)
+{
+	enum { USUAL = 4096 };
+	uint32_t needed = frames_of(job) ? job->needed : USUAL;
+
+	if (profile->sampler)
+		vp_sampler_note_stack(profile->sampler, stack->as_root, needed);
+}
+
 /* Moves the part's records to `to`, with chains instead of stacks; returns the end. */
 static char *replace_stacks(struct vp_profile_instrument *profile, const struct stacks_part *part,
 			    char *to)
@@ -179,10 +194,7 @@ static char *replace_stacks(struct vp_profile_instrument *profile, const struct 
 		if (header->id == VP_ID_USER_STACK) {
 			const struct vp_stack_job *job = part->jobs[number++];
 			const uint32_t count = frames_of(job);
-			if (count && job->flags & VP_CHAIN_READ_LATER && profile->sampler)
-				vp_sampler_copy_more(
-				    profile->sampler,
-				    ((const struct vp_user_stack *)(void *)at)->as_root);
+			note_need(profile, (const void *)at, job);
 			memcpy(&stack, header, offsetof(struct vp_user_stack, registers));
 			if (count)
 				to = put_chain(&stack,

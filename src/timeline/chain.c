@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-_Static_assert(VP_CHAIN_FRAMES <= 64, "a bit for each address of a walk");
-
 static void chain_begin(struct vp_chain *chain, uint32_t tid)
 {
 	chain->tid = tid;
@@ -23,17 +21,6 @@ static uint32_t end_of(const struct vp_chain_frames *record)
 		   : record->end;
 }
 
-static void take_address(struct vp_chain_walk *walk, const struct vp_chain_frames *record,
-			 uint64_t ip)
-{
-	if (record->mode == VP_MODE_GUEST_USER && record->flags & VP_CHAIN_GUESSED &&
-	    ip & VP_CHAIN_GUESSED_IP) {
-		walk->guessed |= 1ULL << walk->count;
-		ip &= ~VP_CHAIN_GUESSED_IP;
-	}
-	walk->ips[walk->count++] = ip;
-}
-
 static void take_frames(struct vp_chain *chain, const struct vp_chain_frames *record)
 {
 	struct vp_chain_walk *walk = record->mode == VP_MODE_KERNEL         ? &chain->host_kernel
@@ -46,11 +33,15 @@ static void take_frames(struct vp_chain *chain, const struct vp_chain_frames *re
 		return;
 	if (!walk->count) {
 		walk->link = record->count > 1 && record->flags & VP_CHAIN_LINK;
-		walk->guessed = 0;
+		walk->guessed = false;
 	}
-	for (uint32_t i = 0; i < record->count && i < VP_CHAIN_FRAMES_PER_RECORD; i++)
-		if (walk->count < VP_CHAIN_FRAMES)
-			take_address(walk, record, record->ips[i]);
+	const bool guessed = record->mode == VP_MODE_GUEST_USER && record->flags & VP_CHAIN_GUESSED;
+	for (uint32_t i = 0; i < record->count && i < VP_CHAIN_FRAMES_PER_RECORD; i++) {
+		if (walk->count == VP_CHAIN_LONGEST)
+			break;
+		walk->guessed |= guessed && record->ips[i] & VP_CHAIN_GUESSED_IP;
+		walk->ips[walk->count++] = record->ips[i];
+	}
 	walk->end = end_of(record);
 }
 

@@ -14,11 +14,11 @@ enum { VP_CHAIN_STACKS = VP_CHAIN_PIECES + VP_CHAIN_OUTER_PIECES };
 
 /* A stack, innermost first: the first entry is an instruction, the others are return addresses. */
 struct vp_chain_walk {
-	uint64_t ips[VP_CHAIN_FRAMES];
-	uint32_t count;   /* 0: no stack */
-	uint32_t end;     /* enum vp_chain_end */
-	bool link;        /* the second is the link register's: see VP_CHAIN_LINK */
-	uint64_t guessed; /* a bit for each address that was guessed */
+	uint64_t ips[VP_CHAIN_LONGEST];
+	uint32_t count; /* 0: no stack */
+	uint32_t end;   /* enum vp_chain_end */
+	bool link;      /* the second is the link register's: see VP_CHAIN_LINK */
+	bool guessed;   /* some addresses were: these have VP_CHAIN_GUESSED_IP */
 };
 
 struct vp_chain {

@@ -104,7 +104,7 @@ bool vp_quick_chain_make(const struct vp_quick_rows *rows, uint32_t version,
 	ret->has_link = false;
 	ret->guessed = false;
 	quick_add(ret, &now);
-	while (ret->count < VP_CHAIN_FRAMES) {
+	while (ret->count < VP_CHAIN_LONGEST) {
 		if (row->ends)
 			return quick_end(ret, VP_CHAIN_WHOLE);
 		if (!quick_step(row, program, &now))

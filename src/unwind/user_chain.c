@@ -420,7 +420,7 @@ static void walk_on(struct walk *walk)
 	uint32_t by_table;
 
 	ret->end = VP_CHAIN_TOO_DEEP;
-	while (ret->count < VP_CHAIN_FRAMES) {
+	while (ret->count < VP_CHAIN_LONGEST) {
 		by_table = ret->by_table;
 		if (!step(walk) || !is_frame(walk)) {
 			ret->end = walk->end;

@@ -53,10 +53,10 @@ struct vp_user_chain {
 	/* As a chain_frames has them: the instruction, then return addresses. For a function that a
 	 * signal interrupted: the address of the instruction's second byte. Guessed callers have
 	 * the bit VP_CHAIN_GUESSED_IP. */
-	uint64_t ips[VP_CHAIN_FRAMES];
+	uint64_t ips[VP_CHAIN_LONGEST];
 	uint32_t count;
-	uint64_t fps[VP_CHAIN_FRAMES]; /* frame pointer in each frame; 0: unknown */
-	uint32_t by_table;             /* frames whose caller was found by an unwind table */
+	uint64_t fps[VP_CHAIN_LONGEST]; /* frame pointer in each frame; 0: unknown */
+	uint32_t by_table;              /* frames whose caller was found by an unwind table */
 	bool has_link; /* the second address is in the link register: see VP_CHAIN_LINK */
 	bool guessed;  /* a caller was guessed */
 	enum vp_chain_end end;

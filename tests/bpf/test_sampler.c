@@ -225,7 +225,7 @@ struct ring_scene {
 	int statistics;
 };
 
-static void load(struct ring_scene *scene)
+static void load(struct ring_scene *scene, bool stacks)
 {
 	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
 
@@ -233,7 +233,7 @@ static void load(struct ring_scene *scene)
 	scene->programs = sampler_bpf__open();
 	assert_non_null(scene->programs);
 	scene->programs->rodata->seen_by = VP_SEEN_BY_IRQ;
-	expect_no_error(vp_rings_plan(&scene->rings, pcpus, MIN_RING));
+	expect_no_error(vp_rings_plan(&scene->rings, pcpus, MIN_RING, stacks));
 	scene->programs->rodata->ring_size = scene->rings.size;
 	struct bpf_map *map = scene->programs->maps.rings;
 	assert_int_equal(bpf_map__set_max_entries(map, pcpus), 0);
@@ -247,7 +247,7 @@ static void begin_rings(struct ring_scene *scene, const char *program)
 	const struct vp_trigger_options trigger = {.event = "cpu-clock", .period = MS / 10};
 
 	*scene = (struct ring_scene){.pcpu = vp_stay_here()};
-	load(scene);
+	load(scene, !strcmp(program, "chains_into_ring"));
 	scene->statistics = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	assert_true(scene->statistics >= 0);
 	expect_no_error(vp_trigger_open(&trigger, &scene->trigger));

@@ -100,9 +100,9 @@ static void put_known_stack(void)
 
 static void expect_sane(const struct vp_user_chain *chain, const struct vp_java_found *found)
 {
-	if (!chain->count || chain->count > VP_CHAIN_FRAMES)
+	if (!chain->count || chain->count > VP_CHAIN_LONGEST)
 		abort();
-	if (found->n_methods > VP_CHAIN_FRAMES || found->n_code > VP_CHAIN_FRAMES)
+	if (found->n_methods > VP_CHAIN_LONGEST || found->n_code > VP_CHAIN_LONGEST)
 		abort();
 	for (unsigned i = 0; i < found->n_methods; i++)
 		if (!found->methods[i] || found->methods[i] % 8)

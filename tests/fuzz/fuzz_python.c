@@ -54,7 +54,7 @@ static void fuzz_merge(const uint8_t *bytes, size_t size)
 		job.interpreted.frames[i - 4] = 0x9000 | (bytes[i] >> 1 & 1);
 	}
 	vp_interpreted_merge(&job, 0x1000, 0x2000);
-	if (job.count > VP_CHAIN_FRAMES)
+	if (job.count > VP_CHAIN_LONGEST)
 		abort();
 }
 

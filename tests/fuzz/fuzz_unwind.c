@@ -50,7 +50,7 @@ static bool is_code(void *context, uint64_t address)
 
 static void expect_bounded(const struct vp_user_chain *chain, const struct vp_user_arch *arch)
 {
-	if (!chain->count || chain->count > VP_CHAIN_FRAMES || chain->by_table >= VP_CHAIN_FRAMES)
+	if (!chain->count || chain->count > VP_CHAIN_LONGEST || chain->by_table >= VP_CHAIN_LONGEST)
 		abort();
 	for (uint32_t i = 1; i < chain->count; i++)
 		if ((chain->ips[i] & ~VP_CHAIN_GUESSED_IP) - 1 > arch->address ||

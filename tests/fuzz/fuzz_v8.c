@@ -40,7 +40,7 @@ static void fuzz_frames(struct v8_memory *memory, const struct vp_v8 *v8, const 
 					      .layout = &v8->layout};
 	const struct vp_user_program program = {.read = v8_memory_read, .context = memory};
 	struct vp_user_chain chain = {.count = 0};
-	uint64_t functions[VP_CHAIN_FRAMES];
+	uint64_t functions[VP_CHAIN_LONGEST];
 
 	for (size_t i = 0; i < FRAMES && 2 * i + 2 < size; i++) {
 		chain.ips[i] = bytes[2 * i + 1] & 1 ? 0x1800 : 0x4800;

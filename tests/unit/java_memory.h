@@ -11,7 +11,7 @@
 #define JAVA_BASE 0x7f0000000000ULL
 
 enum {
-	JAVA_SIZE = 0x9000,
+	JAVA_SIZE = 0xb000,
 	/* Places, from JAVA_BASE on: */
 	JAVA_AT_STRUCTS = 0x8000,
 	JAVA_AT_TYPES = 0x800,

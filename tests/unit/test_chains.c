@@ -346,7 +346,7 @@ static void test_chain_records(void **state)
 		vp_chain_take(&chain, (void *)&frames);
 		vp_chain_take(&chain, (void *)&stack);
 	}
-	assert_int_equal(chain.host_user.count, VP_CHAIN_FRAMES);
+	assert_int_equal(chain.host_user.count, VP_CHAIN_LONGEST);
 	assert_int_equal(chain.n_stack, VP_CHAIN_STACKS);
 }
 

@@ -542,7 +542,7 @@ static void test_ring_laps(void **state)
 	uint32_t next = 0;
 	int fd = memfd_create("rings", MFD_CLOEXEC);
 
-	expect_no_error(vp_rings_plan(&rings, 2, 1));
+	expect_no_error(vp_rings_plan(&rings, 2, 1, false));
 	assert_int_equal(ftruncate(fd, (off_t)(2 * rings.stride + 4096)), 0);
 	expect_no_error(vp_rings_map(&rings, fd));
 	unsigned most = (unsigned)(rings.size / sizeof(struct vp_task)) - 8;

@@ -31,9 +31,9 @@ static void make(const char *chain, const char *frames, enum vp_chain_end end)
 /* The chain as letters: 'a' and so on are Python code, all others as above. */
 static void expect(const char *expected)
 {
-	char chain[VP_CHAIN_FRAMES + 1] = "";
+	char chain[VP_CHAIN_LONGEST + 1] = "";
 
-	assert_true(job.count <= VP_CHAIN_FRAMES);
+	assert_true(job.count <= VP_CHAIN_LONGEST);
 	for (uint32_t i = 0; i < job.count; i++) {
 		uint64_t ip = job.ips[i];
 		if (ip >= CODE)
@@ -108,18 +108,24 @@ static void test_guessed(void **state)
 
 static void test_too_deep(void **state)
 {
-	char frames[VP_INTERPRETED_FRAMES + 1] = "";
+	enum { OTHERS = VP_CHAIN_LONGEST - VP_INTERPRETED_FRAMES };
+	char frames[VP_INTERPRETED_FRAMES + 1] = "", chain[OTHERS + 3] = "L";
 
 	(void)state;
 	memset(frames, 'a', VP_INTERPRETED_FRAMES);
-	make("XLM", frames, VP_CHAIN_WHOLE);
-	assert_int_equal(job.count, VP_CHAIN_FRAMES);
+	memset(chain + 1, 'X', OTHERS);
+	make(chain, frames, VP_CHAIN_WHOLE);
+	assert_int_equal(job.count, VP_CHAIN_LONGEST);
+	assert_int_equal(job.end, VP_CHAIN_WHOLE);
+	chain[OTHERS + 1] = 'M';
+	make(chain, frames, VP_CHAIN_WHOLE);
+	assert_int_equal(job.count, VP_CHAIN_LONGEST);
 	assert_int_equal(job.end, VP_CHAIN_TOO_DEEP);
 	/* Counts that nobody has bounded. */
 	job.count = UINT32_MAX;
 	job.interpreted.count = UINT32_MAX;
 	vp_interpreted_merge(&job, LOW, HIGH);
-	assert_true(job.count <= VP_CHAIN_FRAMES);
+	assert_true(job.count <= VP_CHAIN_LONGEST);
 }
 
 int main(void)

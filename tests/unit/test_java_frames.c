@@ -8,6 +8,7 @@
 
 enum {
 	AT_STACK = 0x2900, /* in the memory */
+	AT_DEEP = 0x9000,  /* the same, up to its end */
 	METHOD_BLOCK = 2,  /* of java_blocks */
 };
 #define STACK (JAVA_BASE + AT_STACK)
@@ -445,12 +446,12 @@ static void test_deep(void **state)
 
 	(void)state;
 	open_vm(JAVA_25);
-	for (unsigned i = 0; i < 200; i++)
-		put_word(i, code_of(METHOD_BLOCK) + 0x18);
-	make_chain(code_of(METHOD_BLOCK) + 0x18, STACK, 0, &chain, &found);
-	assert_int_equal(chain.count, VP_CHAIN_FRAMES);
+	for (unsigned at = AT_DEEP; at < JAVA_SIZE; at += 8)
+		java_put(&java, at, code_of(METHOD_BLOCK) + 0x18, 8);
+	make_chain(code_of(METHOD_BLOCK) + 0x18, JAVA_BASE + AT_DEEP, 0, &chain, &found);
+	assert_int_equal(chain.count, VP_CHAIN_LONGEST);
 	assert_int_equal(chain.end, VP_CHAIN_TOO_DEEP);
-	assert_int_equal(found.n_methods, VP_CHAIN_FRAMES - 1);
+	assert_int_equal(found.n_methods, VP_CHAIN_LONGEST - 1);
 	assert_int_equal(found.n_code, 1);
 }
 

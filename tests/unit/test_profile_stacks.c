@@ -59,17 +59,21 @@ struct vp_stack_job *__wrap_vp_guest_watch_stack(struct vp_guest_watch *self,
 	return job;
 }
 
-/* The sampler: address spaces of which more is copied. */
-static uint64_t deep[2];
-static unsigned n_deep;
+/* The sampler: what stacks needed. */
+static struct {
+	uint64_t root;
+	uint32_t needed;
+} noted[MAX_STACKS];
+static unsigned n_noted;
 
-void __wrap_vp_sampler_copy_more(struct vp_sampler *sampler, uint64_t as_root);
+void __wrap_vp_sampler_note_stack(struct vp_sampler *sampler, uint64_t as_root, uint32_t needed);
 
-void __wrap_vp_sampler_copy_more(struct vp_sampler *sampler, uint64_t as_root)
+void __wrap_vp_sampler_note_stack(struct vp_sampler *sampler, uint64_t as_root, uint32_t needed)
 {
-	assert_ptr_equal(sampler, &deep);
-	assert_true(n_deep < 2);
-	deep[n_deep++] = as_root;
+	assert_ptr_equal(sampler, &noted);
+	assert_true(n_noted < MAX_STACKS);
+	noted[n_noted].root = as_root;
+	noted[n_noted++].needed = needed;
 }
 
 /* A chain has as many frames as the stack's registers say, and their flags. */
@@ -83,7 +87,8 @@ void __wrap_vp_guest_watch_unwind(struct vp_guest_watch *self, unsigned timeout_
 		job->count = (uint32_t)job->stack.registers[0];
 		job->end = VP_CHAIN_NO_TABLE;
 		job->flags = (uint16_t)(VP_CHAIN_BY_TABLES | 0x100 | job->stack.registers[1]);
-		for (unsigned frame = 0; frame < VP_CHAIN_FRAMES; frame++)
+		job->needed = (uint32_t)job->stack.registers[2];
+		for (unsigned frame = 0; frame < VP_CHAIN_LONGEST; frame++)
 			job->ips[frame] = job->stack.time * 1000 + frame;
 	}
 	watch.most = watch.waiting > watch.most ? watch.waiting : watch.most;
@@ -166,8 +171,8 @@ static void replace(void)
 {
 	static struct vp_profile_instrument profile;
 
-	profile.sampler = (struct vp_sampler *)(void *)&deep;
-	n_deep = 0;
+	profile.sampler = (struct vp_sampler *)(void *)&noted;
+	n_noted = 0;
 	watch.stacks = watch.requests = watch.most = watch.interpreted = 0;
 	records.size = vp_profile_unwind_stacks(&profile, records.bytes, records.size);
 }
@@ -219,16 +224,17 @@ static void test_replaced(void **state)
 	assert_int_equal(records.size, 4 * sizeof(*frames) + 2 * sizeof(struct vp_guest_sample));
 }
 
-/* Stacks that end beyond the copy: the next copies of that process are larger. */
-static void test_deep(void **state)
+/* The sampler learns what stacks needed. */
+static void test_needs(void **state)
 {
 	static const struct {
 		unsigned frames, flags;
 		uint64_t root;
-	} stacks[] = {{3, 0, 0x1000},
-		      {3, VP_CHAIN_READ_LATER, 0x2000},
-		      {0, VP_CHAIN_READ_LATER, 0x3000}, /* no chain */
-		      {3, VP_CHAIN_READ_LATER | VP_CHAIN_GUESSED, 0x4000}};
+		uint32_t needed, noted;
+	} stacks[] = {{3, 0, 0x1000, 100, 100},
+		      {3, VP_CHAIN_READ_LATER, 0x2000, 9000, 9000},
+		      {0, VP_CHAIN_READ_LATER, 0x3000, 9000, 4096}, /* no chain */
+		      {3, VP_CHAIN_READ_LATER | VP_CHAIN_GUESSED, 0x4000, 20000, 20000}};
 
 	(void)state;
 	watch = (__typeof__(watch)){.exists = true, .listens = true};
@@ -237,13 +243,16 @@ static void test_deep(void **state)
 		put_stack(5 + i, 1, stacks[i].frames);
 		struct vp_user_stack *stack = (void *)(records.bytes + records.size - STACK_SIZE);
 		stack->registers[1] = stacks[i].flags;
+		stack->registers[2] = stacks[i].needed;
 		stack->as_root = stacks[i].root;
 		put_sample(5 + i, 1);
 	}
 	replace();
-	assert_int_equal(n_deep, 2);
-	assert_int_equal(deep[0], 0x2000);
-	assert_int_equal(deep[1], 0x4000);
+	assert_int_equal(n_noted, VP_ARRAY_SIZE(stacks));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(stacks); i++) {
+		assert_int_equal(noted[i].root, stacks[i].root);
+		assert_int_equal(noted[i].needed, stacks[i].noted);
+	}
 	assert_int_equal(record_at(0)->chain_frames.flags, VP_CHAIN_BY_TABLES);
 	assert_int_equal(record_at(5)->chain_frames.flags,
 			 VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER | VP_CHAIN_GUESSED);
@@ -338,24 +347,28 @@ static void test_many_pointers(void **state)
 /* More stacks than a request has, with the longest chains, and one that claims to be longer. */
 static void test_many(void **state)
 {
+	enum { RECORDS = VP_CHAIN_LONGEST / VP_CHAIN_FRAMES_PER_RECORD };
+
 	(void)state;
 	watch = (__typeof__(watch)){.exists = true, .listens = true};
 	records.size = 0;
 	for (unsigned i = 0; i < MAX_STACKS; i++) {
-		put_stack(i + 1, 1, i == 7 ? 1U << 30 : VP_CHAIN_FRAMES);
+		put_stack(i + 1, 1, i == 7 ? 1U << 30 : VP_CHAIN_LONGEST);
 		put_sample(i + 1, 1);
 	}
 	replace();
 	assert_int_equal(watch.stacks, MAX_STACKS);
 	assert_int_equal(watch.requests, (MAX_STACKS + VP_STACK_JOBS - 1) / VP_STACK_JOBS);
 	assert_int_equal(watch.most, VP_STACK_JOBS);
-	assert_int_equal(records.size, MAX_STACKS * (8 * sizeof(struct vp_chain_frames) +
+	assert_int_equal(records.size, MAX_STACKS * (RECORDS * sizeof(struct vp_chain_frames) +
 						     sizeof(struct vp_guest_sample)));
 	for (unsigned i = 0; i < MAX_STACKS; i++) {
-		const struct vp_chain_frames *last = &record_at(9 * i + 7)->chain_frames;
+		const struct vp_chain_frames *last =
+		    &record_at((RECORDS + 1) * i + RECORDS - 1)->chain_frames;
 		assert_int_equal(last->time, i + 1);
-		assert_int_equal(last->ips[7], (i + 1) * 1000 + 63);
-		assert_int_equal(record_at(9 * i + 8)->header.id, VP_ID_guest_sample);
+		assert_int_equal(last->ips[7], (i + 1) * 1000 + VP_CHAIN_LONGEST - 1);
+		assert_int_equal(record_at((RECORDS + 1) * i + RECORDS)->header.id,
+				 VP_ID_guest_sample);
 	}
 }
 
@@ -383,7 +396,7 @@ static void test_interpreted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_replaced),      cmocka_unit_test(test_deep),
+	    cmocka_unit_test(test_replaced),      cmocka_unit_test(test_needs),
 	    cmocka_unit_test(test_not_unwound),   cmocka_unit_test(test_by_pointers),
 	    cmocka_unit_test(test_many_pointers), cmocka_unit_test(test_many),
 	    cmocka_unit_test(test_interpreted),

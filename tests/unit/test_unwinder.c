@@ -177,12 +177,14 @@ static void test_chain(void **state)
 	(void)state;
 	build_guest(true);
 	open_kernel(&opened);
-	job = job_at(SECOND, 16);
+	job = job_at(SECOND, 4096);
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES);
-	job = job_at(SECOND, 16); /* by what is kept */
+	assert_int_equal(job.needed, 16);
+	job = job_at(SECOND, 4096); /* by what is kept */
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES);
+	assert_int_equal(job.needed, 16);
 	/* At the function's first instruction the return address is at RSP. */
 	job.stack.registers[16] = START + INNER;
 	job.stack.registers[7] += 8;
@@ -204,6 +206,7 @@ static void unwind_short_copy(struct vp_guest_unwinder *unwinder, struct opened 
 	job = job_at(SECOND, 8);
 	vp_guest_unwinder_run(unwinder, &ret->kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER);
+	assert_int_equal(job.needed, 16);
 }
 
 /* What is beyond the copy is read from memory, if it is there. */
@@ -579,18 +582,20 @@ static void test_bounds(void **state)
 
 	(void)state;
 	build_guest(true);
-	for (uint32_t at = 0x100; at < 0x100 + 64 * 16; at += 8)
+	for (uint32_t at = 0; at < VP_CHAIN_LONGEST * 16; at += 8)
 		put64(guest.low + at, START + INNER + 0x10);
 	open_kernel(&opened);
 	do {
 		job = job_at(SECOND, 0);
+		job.stack.registers[7] = job.stack.from = STACK;
 		vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
-		assert_true(job.count <= VP_CHAIN_FRAMES);
+		assert_true(job.count <= VP_CHAIN_LONGEST);
 		deep += job.end == VP_CHAIN_TOO_DEEP;
 	} while (job.end == VP_CHAIN_TOO_DEEP && ++runs < 100000);
-	/* 32 Mi units for stacks of 63 rows with 64 each, and a page with 1000. */
-	assert_in_range(deep, 10, (32 << 20) / (63 * 64 + 1000) + 1);
+	/* 32 Mi units for stacks of 255 rows with 64 each, and a page with 1000. */
+	assert_in_range(deep, 10, (32 << 20) / ((VP_CHAIN_LONGEST - 1) * 64 + 1000) + 1);
 	job = job_at(2 * SECOND, 0);
+	job.stack.registers[7] = job.stack.from = STACK;
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.end, VP_CHAIN_TOO_DEEP);
 	vp_guest_unwinder_free(unwinder);

@@ -28,7 +28,7 @@ static uint64_t put_frame(unsigned number, uint64_t context, uint64_t function)
 static void test_put(void **state)
 {
 	const struct vp_user_program program = {.read = v8_memory_read, .context = &memory};
-	uint64_t functions[VP_CHAIN_FRAMES];
+	uint64_t functions[VP_CHAIN_LONGEST];
 	struct vp_v8 v8;
 
 	(void)state;
@@ -68,7 +68,7 @@ static void test_put(void **state)
 static void test_innermost(void **state)
 {
 	const struct vp_user_program program = {.read = v8_memory_read, .context = &memory};
-	uint64_t functions[VP_CHAIN_FRAMES];
+	uint64_t functions[VP_CHAIN_LONGEST];
 	struct vp_v8 v8;
 
 	(void)state;
@@ -93,10 +93,48 @@ static void test_innermost(void **state)
 	assert_int_equal(deeper.ips[2], v8_shared_at(0) + 1);
 }
 
+/* Addresses from here on have an unwind table. */
+static enum vp_cfi_result find_other(void *context, uint64_t address, struct vp_cfi_row *row,
+				     struct vp_slice *expressions)
+{
+	(void)context;
+	(void)row;
+	(void)expressions;
+	return address >= OTHER ? VP_CFI_FOUND : VP_CFI_NONE;
+}
+
+/* Where V8's own code is not known, it is code without an unwind table. */
+static void test_unknown_place(void **state)
+{
+	const struct vp_user_program program = {
+	    .read = v8_memory_read, .find = find_other, .context = &memory};
+	uint64_t functions[VP_CHAIN_LONGEST];
+	struct vp_v8 v8;
+
+	(void)state;
+	v8_memory_make(&memory, V8_NEW);
+	expect_no_error(vp_v8_open(&memory.memory, memory.symbols, &v8));
+	const struct vp_guest_v8_code code = {
+	    .low = JIT, .high = JIT + 0x1000, .layout = &v8.layout};
+	uint64_t context = v8_tagged(V8_AT_SCRIPT), function = v8_tagged(V8_AT_FUNCTIONS);
+	uint64_t first = put_frame(0, context, function), second = put_frame(1, context, function);
+	uint64_t builtin = put_frame(2, v8_smi(3), function);
+	struct vp_user_chain chain = {
+	    .count = 6,
+	    .ips = {OTHER, BLOB + 1, JIT + 5, BLOB + 5, OTHER + 1, BLOB + 9},
+	    /* the second and the third one have one frame; the last is of another kind */
+	    .fps = {first, first, first, second, second + 0x40, builtin}};
+	assert_int_equal(vp_v8_frames_put(&code, &program, &chain, functions), 2);
+	const uint64_t expected[] = {OTHER,     BLOB + 1, v8_shared_at(0) + 1, v8_shared_at(0) + 1,
+				     OTHER + 1, BLOB + 9};
+	assert_memory_equal(chain.ips, expected, sizeof(expected));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {cmocka_unit_test(test_put),
-						  cmocka_unit_test(test_innermost)};
+						  cmocka_unit_test(test_innermost),
+						  cmocka_unit_test(test_unknown_place)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

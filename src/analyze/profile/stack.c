@@ -94,19 +94,21 @@ static void push_guessed(struct vp_stacks *stacks, uint32_t caller, struct vp_st
 }
 
 /* Pushes addresses of `tick`'s side, which are innermost first. `calls`: all except the first are
- * return addresses, so the call is before them. `guessed`: a bit for each that was guessed. */
+ * return addresses, so the call is before them. `guessed`: some may have VP_CHAIN_GUESSED_IP. */
 static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
-			const uint64_t *ips, uint32_t count, bool calls, uint64_t guessed,
+			const uint64_t *ips, uint32_t count, bool calls, bool guessed,
 			struct vp_stack *stack)
 {
 	uint32_t context = count ? vp_resolver_context(stacks->resolver, tick, part) : 0;
 
 	for (uint32_t i = count; i-- > 0;) {
-		struct vp_frame_address address = {.ip = ips[i]};
-		uint32_t frame = vp_resolver_frame(stacks->resolver, context, ips[i] - (calls && i),
+		const bool is_guess = guessed && ips[i] & VP_CHAIN_GUESSED_IP;
+		const uint64_t ip = is_guess ? ips[i] & ~VP_CHAIN_GUESSED_IP : ips[i];
+		struct vp_frame_address address = {.ip = ip};
+		uint32_t frame = vp_resolver_frame(stacks->resolver, context, ip - (calls && i),
 						   tick->time, &address.start);
 		push(stack, frame, address);
-		if (i < VP_CHAIN_FRAMES && guessed >> i & 1)
+		if (is_guess)
 			push_guessed(stacks, frame, stack);
 	}
 }
@@ -200,7 +202,7 @@ static void push_behind_kernel(struct vp_stacks *stacks, const struct vp_tick *t
 		  with_user ? VP_WALK_NO_POINTER : VP_WALK_NOT_WALKED);
 	if (with_user)
 		push_guest_user(stacks, tick, part, stack);
-	push_frames(stacks, tick, part, &ip, 1, false, 0, stack);
+	push_frames(stacks, tick, part, &ip, 1, false, false, stack);
 }
 
 /* The guest kernel's frames, preceded by those of the user space from which it was entered: the top
@@ -223,7 +225,7 @@ static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *ti
 	}
 	if (!tables->entries.count) {
 		note_walk(stacks, VP_WALK_GUEST_KERNEL, VP_WALK_NOT_WALKED);
-		push_frames(stacks, tick, part, &from.ip, 1, false, 0, stack);
+		push_frames(stacks, tick, part, &from.ip, 1, false, false, stack);
 		return;
 	}
 	vp_unwind_kernel(tables, &from, chain->stack, chain->n_stack, unwind);
@@ -233,7 +235,7 @@ static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *ti
 		push_guest_user(stacks, tick, part, stack);
 	else if (unwind->end == VP_UNWIND_USER)
 		note_walk(stacks, VP_WALK_GUEST_USER, VP_WALK_NOT_WALKED);
-	push_frames(stacks, tick, part, unwind->at, unwind->count, false, 0, stack);
+	push_frames(stacks, tick, part, unwind->at, unwind->count, false, false, stack);
 }
 
 static void push_guest(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
@@ -285,9 +287,9 @@ static void push_host(struct vp_stacks *stacks, const struct vp_tick *tick, uint
 	note_walk(stacks, VP_WALK_HOST, end_of_walk(inner));
 	if (with_user)
 		push_frames(stacks, &user, part, chain->host_user.ips, chain->host_user.count, true,
-			    0, stack);
+			    false, stack);
 	push_frames(stacks, &kernel, part, chain->host_kernel.ips, chain->host_kernel.count, true,
-		    0, stack);
+		    false, stack);
 }
 
 static void push_all(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,

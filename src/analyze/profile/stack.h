@@ -35,7 +35,7 @@ const char *vp_walk_end_name(enum vp_walk_end end);
 typedef uint64_t vp_walk_counts[VP_WALKS][VP_WALK_ENDS];
 void vp_walks_merge(vp_walk_counts counts, const vp_walk_counts from);
 
-enum { VP_STACK_FRAMES = 4 * VP_CHAIN_FRAMES + VP_UNWIND_FRAMES };
+enum { VP_STACK_FRAMES = 4 * VP_CHAIN_LONGEST + VP_UNWIND_FRAMES };
 
 struct vp_stack {
 	uint32_t frames[VP_STACK_FRAMES]; /* outermost first */

@@ -743,7 +743,7 @@ struct vp_stack_job *vp_guest_watch_stack(struct vp_guest_watch *watch,
 		job = vp_guest_reader_job(guest->reader);
 	if (!job)
 		return NULL;
-	memcpy(&job->stack, stack, stack->size);
+	memcpy(&job->stack, stack, offsetof(struct vp_user_stack, stack) + stack->bytes);
 	job->interpreted.count = interpreted ? interpreted->count : 0;
 	if (job->interpreted.count > VP_INTERPRETED_FRAMES)
 		job->interpreted.count = VP_INTERPRETED_FRAMES;

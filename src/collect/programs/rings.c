@@ -2,7 +2,6 @@
 #include "collect/programs/rings.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,11 +13,12 @@ static struct vp_ring *ring_of(const struct vp_rings *rings, uint32_t pcpu)
 }
 
 /* Maximum size of an array element in the kernel: 4 MiB (v6.1 and before, KMALLOC_MAX_SIZE). */
-enum { MIN = 32 << 10, MAX = 2 << 20 };
+enum { MIN = 32 << 10, MIN_WITH_STACKS = 256 << 10, MAX = 2 << 20 };
+_Static_assert(MIN_WITH_STACKS >= 4 * VP_RING_SPARE, "a ring without space for a sample is full");
 
-struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wanted)
+struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wanted, bool stacks)
 {
-	size_t size = wanted ? MIN : 0;
+	size_t size = !wanted ? 0 : stacks ? MIN_WITH_STACKS : MIN;
 
 	while (size && 2 * size <= wanted && size < MAX)
 		size *= 2;

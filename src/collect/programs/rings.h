@@ -4,6 +4,7 @@
 #ifndef VP_COLLECT_PROGRAMS_RINGS_H
 #define VP_COLLECT_PROGRAMS_RINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,8 +26,9 @@ struct vp_rings {
 };
 
 /* Plans rings of about `wanted` bytes (0: headers only) for pCPUs 0 to `count` - 1; sets everything
- * except `memory`. */
-struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wanted) VP_MUST_CHECK;
+ * except `memory`. `stacks`: for samples with stacks. */
+struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wanted,
+			       bool stacks) VP_MUST_CHECK;
 /* Maps the kernel's array, created with that plan. */
 struct vp_error *vp_rings_map(struct vp_rings *rings, int fd) VP_MUST_CHECK;
 /* May be called if it is not mapped. */

@@ -23,6 +23,7 @@
 #include "base/pcpus.h"
 #include "collect/programs/convert.h"
 #include "collect/programs/load.h"
+#include "collect/programs/stack_sizes.h"
 #include "host/host.h"
 #include "host/kernel_function.h"
 #include "host/source.h"
@@ -178,7 +179,8 @@ static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
 	uint32_t count;
 
 	VP_TRY(vp_pcpus_present(&count));
-	VP_TRY(vp_rings_plan(&sampler->rings, count, used ? pages * (size_t)getpagesize() : 0));
+	VP_TRY(vp_rings_plan(&sampler->rings, count, used ? pages * (size_t)getpagesize() : 0,
+			     sampler->with_chains));
 	if (used)
 		sampler->programs->rodata->ring_size = sampler->rings.size;
 	int result = bpf_map__set_max_entries(map, count);
@@ -473,9 +475,10 @@ uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu)
 	return vp_rings_lost(&sampler->rings, pcpu);
 }
 
-void vp_sampler_copy_more(struct vp_sampler *sampler, uint64_t as_root)
+void vp_sampler_note_stack(struct vp_sampler *sampler, uint64_t as_root, uint32_t needed)
 {
-	sampler->programs->bss->deep_stacks[VP_DEEP_STACK(as_root)] = VP_DEEP_SAMPLES;
+	vp_stack_sizes_take(&sampler->stack_sizes, sampler->programs->bss->stack_sizes, as_root,
+			    needed);
 }
 
 void vp_sampler_free(struct vp_sampler *sampler)

@@ -45,9 +45,9 @@ int vp_sampler_fd(const struct vp_sampler *sampler);
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
 /* Number of records lost in this pCPU's full buffer since the start. */
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu);
-/* Copies more of the stacks of that guest address space, for some samples: what is read after the
- * sample may have changed. */
-void vp_sampler_copy_more(struct vp_sampler *sampler, uint64_t as_root);
+/* Notes how many bytes of a stack of that guest address space were needed, see
+ * vp_stack_sizes_take(): what is not copied is read after the sample, and may have changed. */
+void vp_sampler_note_stack(struct vp_sampler *sampler, uint64_t as_root, uint32_t needed);
 void vp_sampler_free(struct vp_sampler *sampler);
 
 /* Enables identification of guest tasks from guest memory, for the sampler. */

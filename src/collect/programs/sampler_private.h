@@ -11,6 +11,7 @@
 #include "collect/programs/identity.h"
 #include "collect/programs/rings.h"
 #include "collect/programs/sampler.h"
+#include "collect/programs/stack_sizes.h"
 #include "host/kernel_function.h"
 #include "sampler.skel.h"
 #include "schema/busy.h"
@@ -41,6 +42,7 @@ struct vp_sampler {
 	struct perf_buffer *buffer;          /* with perf's buffers */
 	VP_VEC(struct sample_batch) batches; /* with perf's buffers, by pCPU */
 	struct vp_identity identity;
+	struct vp_stack_sizes stack_sizes;
 	struct bpf_link *switch_link, *rename_link;
 	vp_records_fn take;
 	void *context;
