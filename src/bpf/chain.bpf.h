@@ -247,18 +247,6 @@ __noinline int walk_user_frames(void)
 	return 0;
 }
 
-/* Reads a part of the stack that is in one page; returns how much. */
-static __always_inline __u32 read_user_page(struct chain_maker *maker, __u64 va, void *to,
-					    __u32 size)
-{
-	__u64 hva = hva_in_page(maker, va);
-
-	barrier_var(size);
-	if (!hva || size > PAGE_BYTES || bpf_probe_read_user(to, size, (void *)hva))
-		return 0;
-	return size;
-}
-
 /* Units to copy of stacks of these address spaces, set by the recorder; 0: unknown yet. */
 __u8 stack_sizes[VP_STACK_SIZES];
 
@@ -293,23 +281,33 @@ enum { USER_STACK_PIECES = (VP_USER_STACK_BYTES - 1) / PAGE_BYTES + 2 };
 /* Space that the verifier needs for a copy. */
 #define COPY_ROOM (sizeof(struct vp_user_stack) + PAGE_BYTES)
 
-/* Copies what is in one page of the stack, from that address on, to the place of `stack` that is at
- * `at`, at most `most` bytes; returns the bytes. A function of its own: in a loop of pages, the
- * verifier of Linux 5.10 has too many states to look at. */
-__noinline int copy_user_page(__u64 from, __u32 at, __u32 most)
+/*
+ * Copies a part of the stack up to the end of its page, at most `most` bytes, to the place of
+ * `stack` that is at `at`. `hva`: its address in the VMM. Returns the bytes. A function of its own:
+ * in a loop of pages, the verifier of Linux 5.10 has too many states to look at.
+ */
+__noinline int copy_user_page(__u64 hva, __u32 at, __u32 most)
 {
 	struct chain_maker *maker = chain_maker();
 
-	if (!maker || at >= VP_USER_STACK_BYTES)
+	if (!maker)
 		return 0;
 	char *records = chain_records(maker);
-	__u64 copy = maker->copy;
+	__u64 copy = maker->copy, place = at;
+	__u64 size = PAGE_BYTES - (hva & (PAGE_BYTES - 1));
+	if (size > most)
+		size = most;
+	/* Compared here, and not before: the verifier of Linux 5.10 loses the bounds of spilled
+	 * values. */
 	barrier_var(copy);
-	if (!records || copy > CHAIN_ROOM - COPY_ROOM)
+	barrier_var(place);
+	barrier_var(size);
+	if (!hva || !records || copy > CHAIN_ROOM - COPY_ROOM || place >= VP_USER_STACK_BYTES ||
+	    size > PAGE_BYTES)
 		return 0;
-	__u32 left = PAGE_BYTES - (from & (PAGE_BYTES - 1)), size = left < most ? left : most;
-	return (int)read_user_page(maker, from,
-				   ((struct vp_user_stack *)(records + copy))->stack + at, size);
+	char *to = records + copy;
+	to += offsetof(struct vp_user_stack, stack) + place;
+	return bpf_probe_read_user(to, size, (void *)hva) ? 0 : (int)size;
 }
 
 /* Copies the stack from that address on, up to a page that cannot be read; returns the bytes. */
@@ -318,7 +316,8 @@ static __always_inline __u32 copy_user_stack(struct chain_maker *maker, __u64 fr
 	__u32 most = user_stack_bytes(maker), bytes = 0;
 
 	for (__u32 i = 0; i < USER_STACK_PIECES && bytes < most; i++) {
-		__u32 size = copy_user_page(from + bytes, bytes, most - bytes);
+		__u64 hva = hva_in_page(maker, from + bytes);
+		__u32 size = hva ? copy_user_page(hva, bytes, most - bytes) : 0;
 		if (!size)
 			break;
 		bytes += size;

@@ -86,12 +86,11 @@ static __always_inline void fill_method(void *notifier, struct vp_raw_record *re
 static __always_inline void send_chains(struct bpf_perf_event_data *context, void *notifier,
 					const struct vp_raw_record *record, __u64 guest_ip)
 {
-	struct vp_ring *ring = ring_here();
 	struct chain_maker *maker =
 	    chain_begin(record->tid, record->time, sizeof(struct vp_raw_chain));
 	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
 
-	if (!maker || !ring)
+	if (!maker)
 		return;
 	if (vcpu) {
 		struct guest_current current = {.known = record->flags & VP_BY_MEMORY,
@@ -108,6 +107,9 @@ static __always_inline void send_chains(struct bpf_perf_event_data *context, voi
 		chain_of_guest(maker, &subject, &current);
 	}
 	chain_of_host(maker, context);
+	struct vp_ring *ring = ring_here();
+	if (!ring)
+		return;
 	struct vp_raw_chain *raw = (void *)(ring + 1);
 	__u64 used = chain_size(maker);
 	raw->kind = VP_RAW_CHAIN;
