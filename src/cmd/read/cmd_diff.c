@@ -111,7 +111,7 @@ static struct vp_error *diff_with(void *context)
 {
 	const struct diff *diff = context;
 	VP_AUTO_FREE char *words = NULL;
-	const char *before, *after;
+	const char *before = NULL, *after = NULL;
 	struct vp_buffer out = {0};
 	struct vp_diff result;
 	const char *format;
