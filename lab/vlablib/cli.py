@@ -21,8 +21,9 @@ it under KVM, runs workloads in the guests and commands on the lab host, and bri
 EPILOG = """\
 A scenario has one statement per line; '#' starts a comment:
 
-  host     [arch=amd64|arm64] [vendor=amd|intel] [hypervisor=kvm|xen] [kernel=SUITE] [pcpus=N] [memory=MIB]
-           [icount=yes|no] [pmu=yes|no|v2] [caches=KIB,KIB] [kaslr=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
+  host     [arch=amd64|arm64] [vendor=amd|intel] [hypervisor=kvm|xen] [kernel=SUITE]
+           [flavour=cloud|generic|16k] [pcpus=N] [memory=MIB] [icount=yes|no] [pmu=yes|no|v2]
+           [caches=KIB,KIB] [kaslr=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
            [xen="XEN'S ARGUMENTS"] (with hypervisor=xen only)
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic|16k]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]

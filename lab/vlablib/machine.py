@@ -108,7 +108,7 @@ class Machine:
         """Kernels, programs, initial RAM file systems, plan."""
         host = self.scenario.host
         self.programs = initramfs.build_programs(self.arch)
-        self.kernel = kernels.get(host.kernel, "generic", arch=self.arch)
+        self.kernel = kernels.get(host.kernel, host.flavour, arch=self.arch)
         plan = self.scenario.as_dict()
         for guest, entry in zip(self.scenario.guests, plan["guests"]):
             kernel = kernels.get(guest.kernel, guest.flavour, arch=self.arch)

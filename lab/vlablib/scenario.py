@@ -24,6 +24,7 @@ class Host:
     vendor: str = "amd"
     hypervisor: str = "kvm"
     kernel: str = "bookworm"
+    flavour: str = "generic"
     pcpus: int = 2
     memory: int = 3072
     icount: bool = False
@@ -141,8 +142,8 @@ def _caches(text):
     return text
 
 
-HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor": _one_of(*HYPERVISORS), "kernel": _one_of(*SUITES), "pcpus": _count,
-             "memory": _count, "icount": _yes_no, "pmu": _pmu, "caches": _caches, "kaslr": _yes_no, "append": str, "cpu": str,
+HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor": _one_of(*HYPERVISORS), "kernel": _one_of(*SUITES),
+             "flavour": _one_of(*ALL_FLAVOURS), "pcpus": _count, "memory": _count, "icount": _yes_no, "pmu": _pmu, "caches": _caches, "kaslr": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str, "xen": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
               "flavour": _one_of(*ALL_FLAVOURS), "agent": _yes_no, "truth": _yes_no,

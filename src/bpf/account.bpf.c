@@ -263,15 +263,15 @@ static __always_inline void note_reason(struct vp_account_vcpu *vcpu,
 		note_x86(vcpu, first);
 }
 
-/* Starts an exit, unless an earlier event already did. */
-static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot)
+/* Starts an exit, unless an earlier event already did. `at`: the time if it is known, or 0. */
+static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot, __u64 at)
 {
 	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
 
 	/* A host interrupt came first: the time since then already counts as KERNEL. */
 	if (vcpu->state == VP_STATE_KERNEL && (vcpu->flags & whole) == VP_EXIT_OPEN)
 		return;
-	__u64 now = bpf_ktime_get_ns(), passed = now - vcpu->since;
+	__u64 now = at ? at : bpf_ktime_get_ns(), passed = now - vcpu->since;
 	if (vcpu->state != VP_STATE_GUEST || (__s64)passed < 0) {
 		note_late_exit(vcpu, slot, now);
 		return;
@@ -308,11 +308,14 @@ static __always_inline bool is_exit_of_hit(struct vp_account_here *here,
 	return here->hit_reason;
 }
 
-/* False: the vCPU is not accounted. */
+/* False: the vCPU is not accounted. On Arm, KVM reports an exit long after it. If it will be timed,
+ * the clock is read first there: what this program does is not added to the guest's time. */
 static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context, __u32 *reason,
 					 __u64 *now)
 {
 	struct vp_account_here *here = this_here();
+	bool is_timed = vendor == VP_VENDOR_ARM && enabled && (!samples_exits || here->times_next);
+	__u64 at = is_timed ? bpf_ktime_get_ns() : 0;
 
 	if (!enabled || is_exit_of_hit(here, context))
 		return false;
@@ -329,12 +332,13 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 		if (vcpu->flags & VP_EXIT_UNTIMED)
 			end_untimed(vcpu, here->vcpu);
 		note_reason(vcpu, context, first);
-		if (leave_untimed(vcpu, here->vcpu)) {
+		if (leave_untimed(vcpu, here->vcpu, &here->times_next)) {
 			account_set_busy(vcpu, 0);
 			return true;
 		}
 	}
-	begin_exit(vcpu, here->vcpu);
+	begin_exit(vcpu, here->vcpu, at);
+	here->times_next = 1;
 	if (!early)
 		note_reason(vcpu, context, first);
 	*reason = vcpu->reason;
@@ -498,20 +502,24 @@ static __always_inline void expect_hit(struct vp_account_here *here,
 		here->in_guest = vendor == VP_VENDOR_ARM ? 1 : vcpu->vmcb.vmcb;
 }
 
-static __always_inline void account_entry(struct bpf_raw_tracepoint_args *context, __u64 now)
+/* Returns the time of the entry. The clock is read late: what precedes is not the guest's time. */
+static __always_inline __u64 account_entry(struct bpf_raw_tracepoint_args *context)
 {
 	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
 	void *kvm = vendor == VP_VENDOR_ARM ? 0 : (void *)context->args[0];
 	struct vp_account_here *here = this_here();
 
-	if (here->hit && here->hit_reason && account_hit(here, (__u64)kvm, now))
-		return;
+	if (here->hit && here->hit_reason) {
+		__u64 now = bpf_ktime_get_ns();
+		if (account_hit(here, (__u64)kvm, now))
+			return now;
+	}
 	struct vp_account_vcpu *vcpu = running(kvm, here);
 	if (!vcpu)
-		return;
+		return bpf_ktime_get_ns();
 	__u32 slot = here->vcpu;
 	begin_change(here, vcpu);
-	__u64 passed = now - vcpu->since;
+	__u64 now = bpf_ktime_get_ns(), passed = now - vcpu->since;
 	if (vcpu->state == VP_STATE_KERNEL && (__s64)passed >= 0) {
 		vcpu->states[VP_STATE_KERNEL] += passed;
 		vcpu->since = now;
@@ -527,6 +535,7 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 	vcpu->state = VP_STATE_GUEST;
 	account_set_busy(vcpu, 0);
 	expect_hit(here, vcpu);
+	return now;
 }
 
 /* Ends an untimed exit without further events: only its exit site is counted. KVM enters guests
@@ -559,9 +568,7 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 		return 0;
 	if (counts && samples_exits && enter_untimed(context))
 		return 0;
-	__u64 now = bpf_ktime_get_ns();
-	if (counts)
-		account_entry(context, now);
+	__u64 now = counts ? account_entry(context) : bpf_ktime_get_ns();
 	if (notifies_freplace)
 		entry_hook(now);
 	return 0;

@@ -163,8 +163,8 @@ struct vp_account_here {
 	__u32 hit_skip;   /* number of next such interrupts that are not timed */
 	/* Since that vCPU's entry its VMCB, or 1 on Arm; 0: another program has noted the exit. */
 	__u64 in_guest;
-	__u32 untimed; /* source + 1 of an interrupt since then that is not timed, or 0 */
-	__u32 padding;
+	__u32 untimed;    /* source + 1 of an interrupt since then that is not timed, or 0 */
+	__u32 times_next; /* the next exit is probably timed */
 };
 
 struct vp_account_cpu {

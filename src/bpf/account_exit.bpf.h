@@ -261,9 +261,11 @@ static __always_inline bool is_always_timed(const struct vp_account_vcpu *vcpu)
 /*
  * Decides for an exit that has just started, with its reason noted; true: counted but not timed. A
  * timed exit represents the previous untimed ones for its reason, so the choice must be independent
- * of their type and time: the number of skipped exits is random.
+ * of their type and time: the number of skipped exits is random. *times_next: whether the next one
+ * for the same reason will be timed.
  */
-static __always_inline bool leave_untimed(struct vp_account_vcpu *vcpu, __u32 slot)
+static __always_inline bool leave_untimed(struct vp_account_vcpu *vcpu, __u32 slot,
+					  __u32 *times_next)
 {
 	if (is_always_timed(vcpu))
 		return false;
@@ -274,6 +276,7 @@ static __always_inline bool leave_untimed(struct vp_account_vcpu *vcpu, __u32 sl
 	if ((__s64)(vcpu->since - exit->timed_at) > 4 * VP_TIMED_EVERY_NS)
 		return false;
 	exit->skip--;
+	*times_next = !exit->skip;
 	exit->untimed++;
 	exit->count++;
 	vcpu->exits++;

@@ -123,6 +123,7 @@ struct vp_raw_record {
 
 #define VP_RAW_ON_VCPU 0x100u  /* the thread is inside KVM's vCPU loop */
 #define VP_RAW_NEW_TASK 0x200u /* emit the name of the guest task */
+#define VP_RAW_IN_HOST 0x400u  /* perf attributes the sample to the guest, wrongly */
 
 /* Starts like a vp_raw_record; followed by the stack records of the next sample. They are made
  * after the ring's header. */

@@ -140,6 +140,12 @@ static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *v
 	return true;
 }
 
+/* A64 instructions; MSR DAIFSet and DAIFClr without the changed bits, MRS DAIF and MOV W1 without
+ * the other register. */
+enum { A64_OPERAND = 0xf00, A64_REGISTER = 0x1f, A64_SOURCE = A64_REGISTER << 16 };
+static const __u32 a64_isb = 0xd5033fdf, a64_set = 0xd50340df, a64_clear = 0xd50340ff,
+		   a64_read_daif = 0xd53b4220, a64_move_to_w1 = 0x2a0003e1;
+
 /*
  * Arm: since kvm_arm_vcpu_enter_exit() exists, KVM receives the interrupt that ended the guest's
  * run at one instruction sequence: it unmasks interrupts, synchronizes, and masks them again. After
@@ -148,9 +154,7 @@ static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *v
  */
 static __always_inline bool is_after_guest(__u64 ip)
 {
-	/* A64 instructions: ISB; MSR DAIFSet and DAIFClr without the changed bits. */
-	enum { BEFORE = 4, WORDS = 12, OPERAND = 0xf00 };
-	const __u32 isb = 0xd5033fdf, set = 0xd50340df, clear = 0xd50340ff;
+	enum { BEFORE = 4, WORDS = 12 };
 	__u32 code[WORDS];
 	bool unmasked = false, synchronized = false, masked = false;
 
@@ -160,14 +164,57 @@ static __always_inline bool is_after_guest(__u64 ip)
 #pragma unroll
 	for (int i = 0; i < WORDS; i++) {
 		/* Instructions in between are for other processors, and have no effect here. */
-		if (i < BEFORE + 1 && (code[i] & ~OPERAND) == clear)
+		if (i < BEFORE + 1 && (code[i] & ~A64_OPERAND) == a64_clear)
 			unmasked = true;
-		else if (unmasked && i >= BEFORE - 2 && i <= BEFORE + 2 && code[i] == isb)
+		else if (unmasked && i >= BEFORE - 2 && i <= BEFORE + 2 && code[i] == a64_isb)
 			synchronized = true;
-		else if (synchronized && i >= BEFORE && (code[i] & ~OPERAND) == set)
+		else if (synchronized && i >= BEFORE && (code[i] & ~A64_OPERAND) == a64_set)
 			masked = true;
 	}
 	return masked;
+}
+
+/* The register of that number: one that calls preserve. */
+static __always_inline __u64 preserved_register(const bpf_user_pt_regs_t *regs, __u32 number)
+{
+	__u64 value = 0;
+
+#if defined(__TARGET_ARCH_arm64)
+#pragma unroll
+	for (int i = 19; i <= 28; i++)
+		if (number == i)
+			value = regs->regs[i];
+#endif
+	return value;
+}
+
+/*
+ * Earlier KVM unmasks interrupts once, after all exits, and then ends the guest's time with
+ * interrupts saved and masked (guest_exit()). The interrupt ended the guest's run if the exit's
+ * code is ARM_EXCEPTION_IRQ: otherwise it came after the exit. The code is in a register, from
+ * which it is passed to handle_exit_early(vcpu, code).
+ */
+static __always_inline bool is_after_exit(const bpf_user_pt_regs_t *regs)
+{
+	enum { BEFORE = 2, NEAR = BEFORE + 2, WORDS = 24, EXCEPTION_IRQ = 0, EXCEPTION_CODE = 0xf };
+	__u64 ip = PT_REGS_IP(regs), code_at = ip - BEFORE * sizeof(__u32);
+	__u32 code[WORDS], number = 0;
+	bool unmasked = false, saved = false;
+
+	if (ip < run_begin + sizeof(code) || ip + sizeof(code) > run_end ||
+	    bpf_probe_read_kernel(code, sizeof(code), (void *)code_at))
+		return false;
+#pragma unroll
+	for (int i = 0; i < WORDS; i++) {
+		if (i < BEFORE && (code[i] & ~A64_OPERAND) == a64_clear)
+			unmasked = true;
+		else if (unmasked && i >= BEFORE && i < NEAR &&
+			 (code[i] & ~A64_REGISTER) == a64_read_daif)
+			saved = true;
+		else if (saved && !number && (code[i] & ~A64_SOURCE) == a64_move_to_w1)
+			number = code[i] >> 16 & A64_REGISTER;
+	}
+	return saved && (preserved_register(regs, number) & EXCEPTION_CODE) == EXCEPTION_IRQ;
 }
 
 /* The address is cached after the first check. */

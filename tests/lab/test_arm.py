@@ -330,19 +330,17 @@ def names_of_guests(run, claims):
     mode(run, claims)
 
 
-# Before Linux 5.17, KVM's code does not show which interrupts hit the guest: perf's own mode counts. Trace programs do not load.
-OLD_HOST = "\n".join(NAMES.format(host="bullseye", guest="").split("\n")[:-3]) + """
-command vperf check --json >/out/check.json; vperf record --trace -o /out/trace -- true; echo status=$?
-"""
+# Linux 5.10: KVM receives all interrupts at one place, BPF programs have no atomic exchange and no helpers of later versions.
+OLD_HOST = NAMES.format(host="bullseye", guest="") + "command vperf check --json >/out/check.json\n"
 
 
 def names_on_old_host(run, claims):
     attributed(run, claims)
+    mode(run, claims)
     features = {feature["name"]: feature for feature in json.loads((run.out / "check.json").read_text())["features"]}
-    found = {name: features[name]["found"] for name in ("sampling programs", "accounting programs", "interval programs", "trace programs")}
-    claims.check(list(found.values()) == [True, True, True, False], f"vperf check: {found}: {features['trace programs']['detail']}")
-    claims.check("status=1" in run.command_output(3) and "trace" in run.command_output(3, "err"),
-                 f"--trace is refused: {run.command_output(3, 'err')!r}"[:300])
+    missing = [name for name in ("sampling programs", "accounting programs", "interval programs", "trace programs")
+               if not features[name]["found"]]
+    claims.check(not missing, f"vperf check finds all programs but {missing}")
 
 
 # The switch of worlds is nVHE's, and the hypervisor's own registers are VHE's.
@@ -522,10 +520,12 @@ QUICK = ("64-bit Arm",)
 FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, linux_guest),
         ("64-bit Arm, guest's events", GUEST_EVENTS, guest_events),
         ("64-bit Arm, guest's events, host trixie", GUEST_EVENTS.replace("arch=arm64", "arch=arm64 kernel=trixie"), guest_events),
+        ("64-bit Arm, guest's events, host bullseye", GUEST_EVENTS.replace("arch=arm64", "arch=arm64 kernel=bullseye"), guest_events),
         ("64-bit Arm, a guest that was suspended", SUSPENDED, suspended),
         ("64-bit Arm, names", NAMES.format(host="bookworm", guest=""), names_of_guests),
         ("64-bit Arm, names, host and guest trixie", NAMES.format(host="trixie", guest="kernel=trixie"), names_of_guests),
         ("64-bit Arm, share of guest time", SHARE.format(host="bookworm"), share_of_guest),
+        ("64-bit Arm, share of guest time, host bullseye", SHARE.format(host="bullseye"), share_of_guest),
         ("64-bit Arm, share of guest time, host trixie", SHARE.format(host="trixie"), share_of_guest),
         ("64-bit Arm, counts of a guest", COUNTS.format(host="trixie", guest="trixie"), counts_of_guest),
         ("64-bit Arm, counts of a guest, bookworm", COUNTS.format(host="bookworm", guest="bookworm"), counts_of_guest),
@@ -539,6 +539,9 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, names, pKVM", NAMES.format(host="sid append=kvm-arm.mode=protected", guest=""), names_of_guests),
         ("64-bit Arm, names, host and guest sid", NAMES.format(host="sid", guest="kernel=sid"), names_of_guests),
         ("64-bit Arm, names, pages of 16 KiB", NAMES.format(host="sid", guest="kernel=sid flavour=16k"), names_of_guests),
+        ("64-bit Arm, names, host with pages of 16 KiB", NAMES.format(host="sid flavour=16k", guest="kernel=sid"), names_of_guests),
+        ("64-bit Arm, chains, host with pages of 16 KiB", CHAINS.format(host="sid flavour=16k", guest="kernel=sid flavour=16k"), chains_of_guest),
+        ("64-bit Arm, guest's events, host with pages of 16 KiB", GUEST_EVENTS.replace("arch=arm64", "arch=arm64 kernel=sid flavour=16k"), guest_events),
         ("64-bit Arm, chains, pages of 16 KiB", CHAINS.format(host="sid", guest="kernel=sid flavour=16k"), chains_of_guest),
         ("64-bit Arm, chains, host and guest sid", CHAINS.format(host="sid", guest="kernel=sid"), chains_of_guest),
         ("64-bit Arm, chains", CHAINS.format(host="bookworm", guest=""), chains_of_guest),

@@ -441,6 +441,8 @@ static void test_hits_of_guests(void **state)
 	raw.exit_reason = CPUID;
 	raw.flags = VP_RAW_ON_VCPU; /* which is not known, then */
 	assert_true(vp_convert_hit_guest(&raw, VP_MODE_GUEST_KERNEL, VP_VENDOR_INTEL));
+	raw.flags |= VP_RAW_IN_HOST; /* where perf cannot tell, by the place in KVM's code */
+	assert_false(vp_convert_hit_guest(&raw, VP_MODE_GUEST_KERNEL, VP_VENDOR_ARM));
 	raw.host_ip = 0xffffffff81000000;
 	assert_int_equal(vp_convert_mode(&raw), VP_MODE_KERNEL);
 	raw.host_ip = 0x7fffffffffff;

@@ -60,8 +60,9 @@ static void vcpu_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t
 
 bool vp_convert_hit_guest(const struct vp_raw_record *raw, uint32_t mode, uint32_t vendor)
 {
-	return vp_mode_is_guest(mode) && (!(raw->flags & VP_HAS_EXIT_REASON) ||
-					  vp_exit_reason_is_interrupt(vendor, raw->exit_reason));
+	return vp_mode_is_guest(mode) && !(raw->flags & VP_RAW_IN_HOST) &&
+	       (!(raw->flags & VP_HAS_EXIT_REASON) ||
+		vp_exit_reason_is_interrupt(vendor, raw->exit_reason));
 }
 
 uint32_t vp_convert_mode(const struct vp_raw_record *raw)

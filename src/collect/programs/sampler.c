@@ -301,20 +301,30 @@ static bool has_pseudo_nmi(void)
 }
 
 /*
- * Arm: perf attributes all interrupts while a vCPU is loaded to the guest. KVM since v5.17 receives
- * the interrupt that ended the guest's run at one place (is_after_guest()); that KVM also has this
- * other function.
+ * Arm: perf attributes all interrupts while a vCPU is loaded to the guest. KVM receives those that
+ * ended the guest's run at one place, is_after_guest(), in the function whose addresses are *run.
+ * Pseudo-NMIs are not received there.
  */
-static bool sees_by_place(const struct vp_sampler_options *options, struct vp_kernel_function *ret)
+static bool has_place(const struct vp_sampler_options *options, struct vp_kernel_function *run)
+{
+	return !options->hits_no_guests && (options->trigger->by_time || !has_pseudo_nmi()) &&
+	       vp_kernel_function_find("/proc/kallsyms", "kvm_arch_vcpu_ioctl_run", run);
+}
+
+/* Since v5.17, which has this function, only those are received there. Earlier KVM receives all at
+ * the place that follows the run: samples are still perf's, without those at other places. */
+static enum vp_seen_by seen_by_place(const struct vp_sampler_options *options,
+				     struct vp_kernel_function *run)
 {
 	struct vp_kernel_function enter;
 
-	return !options->hits_no_guests &&
-	       vp_kernel_function_find("/proc/kallsyms", "kvm_arm_vcpu_enter_exit", &enter) &&
-	       vp_kernel_function_find("/proc/kallsyms", "kvm_arch_vcpu_ioctl_run", ret) &&
-	       libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_task_btf,
-				       NULL) == 1 &&
-	       (options->trigger->by_time || !has_pseudo_nmi());
+	return has_place(options, run) &&
+		       vp_kernel_function_find("/proc/kallsyms", "kvm_arm_vcpu_enter_exit",
+					       &enter) &&
+		       libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT,
+					       BPF_FUNC_get_current_task_btf, NULL) == 1
+		   ? VP_SEEN_BY_IRQ
+		   : VP_SEEN_BY_PERF;
 }
 
 /* Perf's timers are interrupts. On Intel, samples from NMIs use perf; the other method is not
@@ -326,7 +336,7 @@ static enum vp_seen_by seen_by(const struct vp_sampler_options *options,
 	enum vp_vendor vendor = vp_host_vendor();
 
 	if (vendor == VP_VENDOR_ARM)
-		return sees_by_place(options, run) ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
+		return seen_by_place(options, run);
 	if (!vp_kernel_btf_has_member(options->kernel, "kvm", "kvm_vcpu_arch",
 				      "handling_intr_from_guest"))
 		return VP_SEEN_BY_PERF;

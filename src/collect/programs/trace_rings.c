@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "bpf/trace_abi.h"
+#include "collect/programs/plain_stores.h"
 #include "schema/records.h"
 #include "schema/schema.h"
 #include "trace.skel.h"
@@ -261,10 +262,15 @@ static void drain_source(struct vp_trace_source *source, size_t waited, vp_recor
 /* Late records precede the records after them in the pages: heads are read first. */
 void vp_trace_rings_drain(struct vp_trace_rings *rings, bool all, vp_records_fn take, void *context)
 {
+	bool has_new = false;
+
 	vp_vec_each (&rings->sources, source) {
 		(*source)->waited = (*source)->late.size;
 		(*source)->head = __atomic_load_n(&(*source)->cpu->head, __ATOMIC_ACQUIRE);
+		has_new |= (*source)->head != (*source)->cpu->tail;
 	}
+	if (rings->plain_stores && has_new)
+		vp_plain_stores_wait();
 	if (rings->asides)
 		ring_buffer__consume(rings->asides);
 	vp_vec_each (&rings->sources, source)

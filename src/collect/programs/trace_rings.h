@@ -20,6 +20,7 @@ struct vp_trace_source;
 struct vp_trace_rings {
 	struct trace_bpf *programs;
 	uint32_t n_cpus, n_pages;  /* pages of each ring */
+	bool plain_stores;         /* programs publish records by them: see plain_stores.h */
 	int pattern;               /* an inner map as a template, until the programs are loaded */
 	struct vp_trace_cpu *cpus; /* by pCPU; NULL: not mapped */
 	struct ring_buffer *asides;

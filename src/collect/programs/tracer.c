@@ -15,10 +15,12 @@
 #include "collect/guests/guest_answer.h"
 #include "collect/guests/guest_state.h"
 #include "collect/programs/load.h"
+#include "collect/programs/plain_stores.h"
 #include "collect/programs/trace_rings.h"
 #include "host/host.h"
 #include "host/kernel_btf.h"
 #include "host/source.h"
+#include "schema/records.h"
 #include "trace.skel.h"
 
 struct vp_tracer {
@@ -26,6 +28,7 @@ struct vp_tracer {
 	struct trace_bpf *programs;
 	vp_links links;
 	struct vp_trace_rings rings; /* one per pCPU that is or was online */
+	bool plain_stores;           /* in place of atomic exchanges, which this kernel lacks */
 	bool lacks_ring;             /* a pCPU without a ring came online */
 	bool ended;
 	struct ring_buffer *doorbell;
@@ -54,13 +57,36 @@ static int tracer_size_maps(struct vp_tracer *tracer)
 	return result ? result : bpf_map__set_max_entries(programs->maps.guest_runs, 1);
 }
 
+/* Opens the programs without atomic exchanges. NULL: see errno. */
+static struct trace_bpf *open_with_plain_stores(const struct bpf_object_open_opts *options)
+{
+	struct trace_bpf *programs = vp_alloc(sizeof(*programs));
+	int result = trace_bpf__create_skeleton(programs);
+	void *elf = NULL;
+
+	if (!result) {
+		size_t size = programs->skeleton->data_sz;
+		elf = memcpy(vp_alloc(size), programs->skeleton->data, size);
+		vp_plain_stores_replace(elf, size);
+		programs->skeleton->data = elf;
+		result = bpf_object__open_skeleton(programs->skeleton, options);
+	}
+	free(elf);
+	if (!result)
+		return programs;
+	trace_bpf__destroy(programs);
+	errno = -result;
+	return NULL;
+}
+
 static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,
 				      struct bpf_object_skeleton **ret)
 {
 	struct vp_tracer *tracer = context;
 	struct bpf_program *program;
 
-	tracer->programs = trace_bpf__open_opts(options);
+	tracer->programs =
+	    tracer->plain_stores ? open_with_plain_stores(options) : trace_bpf__open_opts(options);
 	if (!tracer->programs)
 		return vp_error_errno(errno, "cannot open the trace programs");
 	*ret = tracer->programs->skeleton;
@@ -100,6 +126,9 @@ static struct vp_error *tracer_load(struct vp_tracer *tracer)
 					.close = tracer_close};
 
 	load.elf = trace_bpf__elf_bytes(&load.elf_size);
+	tracer->plain_stores = vp_host_vendor() == VP_VENDOR_ARM && vp_plain_stores_needed();
+	if (tracer->plain_stores)
+		VP_TRY(vp_plain_stores_check());
 	VP_TRY(vp_programs_load(&load));
 	vp_identity_init(&tracer->identity, tracer->programs->obj);
 	return NULL;
@@ -130,6 +159,7 @@ static struct vp_error *tracer_open_rings(struct vp_tracer *tracer)
 	const struct trace_bpf *programs = tracer->programs;
 	struct vp_pcpus pcpus = {0};
 
+	tracer->rings.plain_stores = tracer->plain_stores;
 	VP_TRY(vp_trace_rings_map(&tracer->rings));
 	struct vp_error *error = vp_pcpus_online(&pcpus);
 	for (size_t i = 0; !error && i < pcpus.count; i++)
