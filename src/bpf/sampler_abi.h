@@ -49,8 +49,9 @@ struct vp_ring {
 	__u32 must_ring;     /* the reader must be woken */
 	struct vp_held_sample held;
 	struct vp_busy busy;
-	__u64 tail; /* end of read data; written by user space, in a separate cache line */
-	__u64 more_padding[7];
+	__u64 tail;         /* end of read data; written by user space, in a separate cache line */
+	__u64 hit_register; /* at hit_ip, the register with the exit's code (Arm before v5.17) */
+	__u64 more_padding[6];
 };
 /* Maximum written at once: a sample, preceded by its host and guest thread. */
 #define VP_SAMPLE_SPARE 192u

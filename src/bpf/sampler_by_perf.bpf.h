@@ -134,7 +134,7 @@ static __always_inline void sample_by_perf(struct bpf_perf_event_data *context, 
 	bpf_get_current_comm(record.comm, sizeof(record.comm));
 	if (notifier) {
 		fill_vcpu(notifier, true, &record, &guest_ip);
-		if (vendor == VP_VENDOR_ARM && run_end && !is_after_exit(&context->regs))
+		if (vendor == VP_VENDOR_ARM && run_end && !ended_run(&context->regs))
 			record.flags |= VP_RAW_IN_HOST;
 		if (by_memory)
 			fill_guest_task(&record);

@@ -181,40 +181,63 @@ static __always_inline __u64 preserved_register(const bpf_user_pt_regs_t *regs, 
 
 #if defined(__TARGET_ARCH_arm64)
 #pragma unroll
-	for (int i = 19; i <= 28; i++)
+	for (int i = 19; i <= 28; i++) {
+		/* Each is read: the verifier rejects a chosen address. */
+		__u64 read = *(volatile const __u64 *)&regs->regs[i];
 		if (number == i)
-			value = regs->regs[i];
+			value = read;
+	}
 #endif
 	return value;
 }
 
 /*
  * Earlier KVM unmasks interrupts once, after all exits, and then ends the guest's time with
- * interrupts saved and masked (guest_exit()). The interrupt ended the guest's run if the exit's
- * code is ARM_EXCEPTION_IRQ: otherwise it came after the exit. The code is in a register, from
- * which it is passed to handle_exit_early(vcpu, code).
+ * interrupts saved and masked (guest_exit()). *number: the register with the exit's code, from
+ * which it is passed to handle_exit_early(vcpu, code); 0: not recognized.
  */
-static __always_inline bool is_after_exit(const bpf_user_pt_regs_t *regs)
+static __always_inline bool is_after_exit(__u64 ip, __u32 *number)
 {
-	enum { BEFORE = 2, NEAR = BEFORE + 2, WORDS = 24, EXCEPTION_IRQ = 0, EXCEPTION_CODE = 0xf };
-	__u64 ip = PT_REGS_IP(regs), code_at = ip - BEFORE * sizeof(__u32);
-	__u32 code[WORDS], number = 0;
+	enum { BEFORE = 2, NEAR = BEFORE + 2, WORDS = 24 };
 	bool unmasked = false, saved = false;
 
-	if (ip < run_begin + sizeof(code) || ip + sizeof(code) > run_end ||
-	    bpf_probe_read_kernel(code, sizeof(code), (void *)code_at))
+	*number = 0;
+	if (ip < run_begin + WORDS * sizeof(__u32) || ip >= run_end)
 		return false;
 #pragma unroll
 	for (int i = 0; i < WORDS; i++) {
-		if (i < BEFORE && (code[i] & ~A64_OPERAND) == a64_clear)
+		__u32 word = 0; /* not all at once: there is no room on the stack */
+
+		bpf_probe_read_kernel(&word, sizeof(word), (void *)(ip + 4 * (i - BEFORE)));
+		if (i < BEFORE && (word & ~A64_OPERAND) == a64_clear)
 			unmasked = true;
 		else if (unmasked && i >= BEFORE && i < NEAR &&
-			 (code[i] & ~A64_REGISTER) == a64_read_daif)
+			 (word & ~A64_REGISTER) == a64_read_daif)
 			saved = true;
-		else if (saved && !number && (code[i] & ~A64_SOURCE) == a64_move_to_w1)
-			number = code[i] >> 16 & A64_REGISTER;
+		else if (saved && !*number && (word & ~A64_SOURCE) == a64_move_to_w1)
+			*number = word >> 16 & A64_REGISTER;
 	}
-	return saved && (preserved_register(regs, number) & EXCEPTION_CODE) == EXCEPTION_IRQ;
+	return saved;
+}
+
+/* Whether that interrupt ended the guest's run: if the exit's code is that of another exit, it came
+ * afterwards. The place is cached after the first check. */
+static __always_inline bool ended_run(const bpf_user_pt_regs_t *regs)
+{
+	enum { EXCEPTION_IRQ = 0, EXCEPTION_CODE = 0xf };
+	struct vp_ring *ring = ring_here();
+	__u64 ip = PT_REGS_IP(regs);
+
+	if (!ring)
+		return false;
+	if (ring->hit_ip != ip) {
+		__u32 number;
+		if (!is_after_exit(ip, &number))
+			return false;
+		ring->hit_ip = ip;
+		ring->hit_register = number;
+	}
+	return (preserved_register(regs, ring->hit_register) & EXCEPTION_CODE) == EXCEPTION_IRQ;
 }
 
 /* The address is cached after the first check. */

@@ -379,7 +379,12 @@ tinyvm --hvc 400 --mmio 100 --rounds 400 --loops 4000000 --spread 512
 """.replace("\\\n", "")
 
 
+# Points between the two at the higher rate, with three standard deviations of the samples (1.2). Linux 6.12 has more code after an exit.
+APART = {"5.10": 2, "6.1": 2, "6.12": 4}
+
+
 def share_of_guest(run, claims):
+    version = re.match(r"\d+\.\d+", run.info("often")["kernel"])[0]
     for number, name, least, most in ((1, "often", 60000, 120000), (2, "seldom", 15000, 30000)):
         did = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", run.command_output(number).split("\n")[0])}
         exits, whole = did["hvc"] + did["mmio"], 1e9 * did["run_s"]
@@ -397,8 +402,7 @@ def share_of_guest(run, claims):
         claims.check(sampled <= account + whole / 100 and account <= sampled + after + whole / 100,
                      f"{name}: the account has the time after exits, of which samples are the host's: {100 * sampled / whole:.2f} %, "
                      f"{100 * account / whole:.2f} %, {100 * (sampled + after) / whole:.2f} %")
-        if name == "seldom":
-            claims.near(f"{name}: share of guest time by samples, %", 100 * sampled / whole, 100 * account / whole, 1)
+        claims.near(f"{name}: share of guest time by samples, %", 100 * sampled / whole, 100 * account / whole, 1 if name == "seldom" else APART[version])
 
 
 # Counts of a guest kernel, read from its memory, against its /proc.
@@ -545,6 +549,7 @@ FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, l
         ("64-bit Arm, chains, pages of 16 KiB", CHAINS.format(host="sid", guest="kernel=sid flavour=16k"), chains_of_guest),
         ("64-bit Arm, chains, host and guest sid", CHAINS.format(host="sid", guest="kernel=sid"), chains_of_guest),
         ("64-bit Arm, chains", CHAINS.format(host="bookworm", guest=""), chains_of_guest),
+        ("64-bit Arm, chains, host bullseye", CHAINS.format(host="bullseye", guest=""), chains_of_guest),
         ("64-bit Arm, chains, guest bullseye", CHAINS.format(host="bookworm", guest="kernel=bullseye"), chains_of_old_guest),
         ("64-bit Arm, chains, host and guest trixie", CHAINS.format(host="trixie", guest="kernel=trixie"), chains_of_guest),
         ("64-bit Arm, whole", WHOLE, whole), ("64-bit Arm, selftest", test_selftest.ARM, test_selftest.arm)]

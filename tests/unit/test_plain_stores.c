@@ -27,24 +27,23 @@ static void make_object(struct object *object)
 	    {.code = BPF_JMP | BPF_EXIT},
 	};
 
-	*object = (struct object){
-	    .header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-				   EV_CURRENT},
-		       .e_type = ET_REL,
-		       .e_machine = EM_BPF,
-		       .e_version = EV_CURRENT,
-		       .e_shoff = offsetof(struct object, sections),
-		       .e_ehsize = sizeof(Elf64_Ehdr),
-		       .e_shentsize = sizeof(Elf64_Shdr),
-		       .e_shnum = 3},
-	    .sections = {[1] = {.sh_type = SHT_PROGBITS,
-				.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-				.sh_offset = offsetof(struct object, code),
-				.sh_size = sizeof(object->code)},
-			 [2] = {.sh_type = SHT_PROGBITS,
-				.sh_flags = SHF_ALLOC,
-				.sh_offset = offsetof(struct object, data),
-				.sh_size = sizeof(object->data)}}};
+	*object = (struct object){.header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3,
+							 ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+					     .e_type = ET_REL,
+					     .e_machine = EM_BPF,
+					     .e_version = EV_CURRENT,
+					     .e_shoff = offsetof(struct object, sections),
+					     .e_ehsize = sizeof(Elf64_Ehdr),
+					     .e_shentsize = sizeof(Elf64_Shdr),
+					     .e_shnum = 3},
+				  .sections = {[1] = {.sh_type = SHT_PROGBITS,
+						      .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+						      .sh_offset = offsetof(struct object, code),
+						      .sh_size = sizeof(object->code)},
+					       [2] = {.sh_type = SHT_PROGBITS,
+						      .sh_flags = SHF_ALLOC,
+						      .sh_offset = offsetof(struct object, data),
+						      .sh_size = sizeof(object->data)}}};
 	memcpy(object->code, words, sizeof(words));
 	memcpy(object->data, words, sizeof(words));
 }

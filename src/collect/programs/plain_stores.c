@@ -80,8 +80,9 @@ struct vp_error *vp_plain_stores_check(void)
 
 	if (commands >= 0 && commands & MEMBARRIER_CMD_GLOBAL)
 		return NULL;
-	return vp_error_new("BPF programs cannot use atomic exchanges on this kernel, and membarrier(2) "
-			    "cannot replace them (no CONFIG_MEMBARRIER, or nohz_full)");
+	return vp_error_new(
+	    "BPF programs cannot use atomic exchanges on this kernel, and membarrier(2) "
+	    "cannot replace them (no CONFIG_MEMBARRIER, or nohz_full)");
 }
 
 void vp_plain_stores_wait(void)
