@@ -206,7 +206,7 @@ static __always_inline bool is_after_exit(__u64 ip, __u32 *number)
 		return false;
 #pragma unroll
 	for (int i = 0; i < WORDS; i++) {
-		__u32 word = 0; /* not all at once: there is no room on the stack */
+		__u32 word = 0; /* not all at once: the stack is too small */
 
 		bpf_probe_read_kernel(&word, sizeof(word), (void *)(ip + 4 * (i - BEFORE)));
 		if (i < BEFORE && (word & ~A64_OPERAND) == a64_clear)
