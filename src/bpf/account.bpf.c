@@ -502,24 +502,26 @@ static __always_inline void expect_hit(struct vp_account_here *here,
 		here->in_guest = vendor == VP_VENDOR_ARM ? 1 : vcpu->vmcb.vmcb;
 }
 
-/* Returns the time of the entry. The clock is read late: what precedes is not the guest's time. */
+/* Returns the time of the entry. On Arm the clock is read late: what this program does before is
+ * not the guest's time. A vCPU that is not known here yet begins with the entry. */
 static __always_inline __u64 account_entry(struct bpf_raw_tracepoint_args *context)
 {
 	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
 	void *kvm = vendor == VP_VENDOR_ARM ? 0 : (void *)context->args[0];
 	struct vp_account_here *here = this_here();
+	bool late = vendor == VP_VENDOR_ARM && here->vcpu && !here->hit_reason;
+	__u64 now = late ? 0 : bpf_ktime_get_ns();
 
-	if (here->hit && here->hit_reason) {
-		__u64 now = bpf_ktime_get_ns();
-		if (account_hit(here, (__u64)kvm, now))
-			return now;
-	}
+	if (here->hit && here->hit_reason && account_hit(here, (__u64)kvm, now))
+		return now;
 	struct vp_account_vcpu *vcpu = running(kvm, here);
 	if (!vcpu)
-		return bpf_ktime_get_ns();
+		return late ? bpf_ktime_get_ns() : now;
 	__u32 slot = here->vcpu;
 	begin_change(here, vcpu);
-	__u64 now = bpf_ktime_get_ns(), passed = now - vcpu->since;
+	if (late)
+		now = bpf_ktime_get_ns();
+	__u64 passed = now - vcpu->since;
 	if (vcpu->state == VP_STATE_KERNEL && (__s64)passed >= 0) {
 		vcpu->states[VP_STATE_KERNEL] += passed;
 		vcpu->since = now;

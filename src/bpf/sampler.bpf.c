@@ -12,8 +12,8 @@
 #include "bpf/sampler_into_ring.bpf.h"
 
 /* One program per output path: together they would exceed the BPF stack limit, and Linux before
- * v5.12 (5ffa25502b5a "bpf: Add instructions for atomic_[cmp]xchg") rejects programs with the
- * exchange of store_after(), even if it is not reached. */
+ * v5.12 (5ffa25502b5a "bpf: Add instructions for atomic_[cmp]xchg"), on Arm before v5.18, rejects
+ * programs with the exchange of store_after(), even if it is not reached (plain_stores.h). */
 SEC("perf_event")
 int take_sample(struct bpf_perf_event_data *context)
 {

@@ -94,7 +94,8 @@ static void make_records(const struct vp_sampler *sampler, struct sample_batch *
 			ip = raw->host_ip;
 		}
 		make_task(batch, raw);
-		if (raw->flags & VP_RAW_NEW_TASK && hit_guest) {
+		/* The program sends the name once, also with a sample that hit the host. */
+		if (raw->flags & VP_RAW_NEW_TASK) {
 			vp_convert_guest_task(raw, &record);
 			vp_buffer_append(&batch->records, &record, sizeof(record.guest_task));
 		}
