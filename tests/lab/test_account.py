@@ -55,11 +55,11 @@ def check_events(claims, account, events):
                  f"{len(events)} events sum to the states: {sums}, {states}")
 
 
-def states_between(run, recording, begin, end):
+def states_between(run, recording, begin, end, *options):
     """ns of each state of g1's vCPUs between two times of the host's clock, by the single states."""
     began = int(run.facts(recording)["start"])  # events count from it
     found = collections.Counter()
-    for event in read("account", run, "--events", recording=recording)["events"]:
+    for event in read("account", run, "--events", *options, recording=recording)["events"]:
         if event["vm"] == "g1":
             found[event["state"]] += max(0, min(event["begin_ns"] + event["ns"], end - began) - max(event["begin_ns"], begin - began))
     found["kernel"] -= found["poll"]  # polling is at first reported as kernel time
