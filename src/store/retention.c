@@ -55,6 +55,13 @@ static bool may_go(const struct vp_kept *kept)
 	return kept->kind != VP_KEPT_FOREIGN && !kept->is_open;
 }
 
+/* When it ended, on the clock by which the store is sorted. By its start, a snapshot of a flight
+ * recorder would be older than recordings that ended before it was taken. */
+static uint64_t sorted_end(const struct vp_kept *kept)
+{
+	return kept->sorted + (kept->problem ? 0 : kept->end - kept->start);
+}
+
 uint32_t vp_retention_next(const vp_history *history, const struct vp_retention *limits,
 			   const struct vp_age_moment *now, uint64_t more, uint64_t disk,
 			   enum vp_removal *why)
@@ -70,7 +77,7 @@ uint32_t vp_retention_next(const vp_history *history, const struct vp_retention 
 			*why = VP_REMOVE_OLD;
 			return i;
 		}
-		if (oldest == VP_NONE)
+		if (oldest == VP_NONE || sorted_end(kept) < sorted_end(&history->at[oldest]))
 			oldest = i;
 	}
 	if (oldest == VP_NONE)

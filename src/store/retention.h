@@ -41,7 +41,7 @@ enum vp_removal { VP_REMOVE_NONE, VP_REMOVE_OLD, VP_REMOVE_SIZE, VP_REMOVE_DISK 
 /*
  * Index of the next entry to remove, with the exceeded limit in *why; VP_NONE: nothing to remove.
  * `more`: expected bytes written until the next check; `disk`: free bytes. Remains go first, then
- * the oldest entry; open and foreign entries stay.
+ * the entry that ended first; open and foreign entries stay.
  */
 uint32_t vp_retention_next(const vp_history *history, const struct vp_retention *limits,
 			   const struct vp_age_moment *now, uint64_t more, uint64_t disk,

@@ -186,6 +186,8 @@ static void test_seam(void **state)
 	assert_true(has_note(
 	    &rec, "cut at steps of the accounting: where two of them meet, at most 100 ms are "
 		  "counted twice, or not at all"));
+	/* What is between these steps was recorded. */
+	assert_true(has_note(&rec, "2 recordings, without a gap"));
 	vp_account_recording_close(&rec);
 	vp_recording_parts_deinit(&parts);
 	/* A window within the first recording's last second has nothing of the second one. */

@@ -296,6 +296,30 @@ static void test_retention(void **state)
 	assert_int_equal(next_at(&history, 0, 0, 0, &limits, &why), VP_NONE);
 }
 
+/* A snapshot of a flight recorder begins with the oldest event of the ring, before recordings that
+ * ended long before the snapshot was taken: those go first. */
+static void test_retention_by_end(void **state)
+{
+	static const char *const expected[] = {"20261126T055405Z", "20261126T055505Z",
+					       "20261126T055500Z.flight"};
+	const struct vp_retention limits = {.keep_bytes = 1};
+	enum vp_removal why;
+
+	make_store();
+	make("20261126T055500Z.flight", 0, 100, 260);
+	make("20261126T055405Z", 10, 110, 200);
+	make("20261126T055505Z", 20, 190, 250);
+	vp_history history = read_store();
+	assert_string_equal(history.at[0].name, "20261126T055500Z.flight");
+	for (size_t i = 0; i < VP_ARRAY_SIZE(expected); i++) {
+		uint32_t next = next_at(&history, 0, 0, 0, &limits, &why);
+		assert_int_not_equal(next, VP_NONE);
+		assert_string_equal(history.at[next].name, expected[i]);
+		expect_no_error(vp_history_remove(&history, next));
+	}
+	vp_history_deinit(&history);
+}
+
 /* Names of a recording are written at once: as much must be free. */
 static void test_burst(void **state)
 {
@@ -441,14 +465,23 @@ static void test_clock_set(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_kinds),    cmocka_unit_test(test_newer),
-	    cmocka_unit_test(test_open),     cmocka_unit_test(test_gaps),
-	    cmocka_unit_test(test_names),    cmocka_unit_test(test_retention),
-	    cmocka_unit_test(test_remove),   cmocka_unit_test(test_removal_cut_off),
-	    cmocka_unit_test(test_findings), cmocka_unit_test(test_many_findings),
-	    cmocka_unit_test(test_no_store), cmocka_unit_test(test_clock_set),
-	    cmocka_unit_test(test_boots),    cmocka_unit_test(test_ages),
-	    cmocka_unit_test(test_order),    cmocka_unit_test(test_burst),
+	    cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_newer),
+	    cmocka_unit_test(test_open),
+	    cmocka_unit_test(test_gaps),
+	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_retention),
+	    cmocka_unit_test(test_retention_by_end),
+	    cmocka_unit_test(test_remove),
+	    cmocka_unit_test(test_removal_cut_off),
+	    cmocka_unit_test(test_findings),
+	    cmocka_unit_test(test_many_findings),
+	    cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_clock_set),
+	    cmocka_unit_test(test_boots),
+	    cmocka_unit_test(test_ages),
+	    cmocka_unit_test(test_order),
+	    cmocka_unit_test(test_burst),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,7 +184,9 @@ static void note_parts(struct vp_account_recording *rec, const vp_recording_part
 						   vp_text_duration(off, text)));
 }
 
+/* `parts` are as recorded, which the notes are about, `moved` are what is added. */
 static struct vp_error *joined_open_moved(const char *name, const vp_recording_parts *parts,
+					  const vp_recording_parts *moved,
 					  const struct vp_account_events *events, uint64_t off,
 					  struct vp_account_recording *ret)
 {
@@ -194,8 +196,8 @@ static struct vp_error *joined_open_moved(const char *name, const vp_recording_p
 
 	*ret = (struct vp_account_recording){.path = name};
 	vp_account_init(&ret->account, &ret->vms);
-	for (size_t i = 0; i < parts->count && !error; i++)
-		error = join_part(ret, &join, &notes, &parts->at[i], events);
+	for (size_t i = 0; i < moved->count && !error; i++)
+		error = join_part(ret, &join, &notes, &moved->at[i], events);
 	vp_vm_join_deinit(&join);
 	vp_part_notes_finish(&notes, &ret->notes);
 	if (!error && !ret->recording.tool)
@@ -222,7 +224,7 @@ struct vp_error *vp_account_joined_open(const char *name, const vp_recording_par
 		vp_vec_push(&moved, *part); /* borrows the path */
 	struct vp_error *error = joined_move_all(&moved, &off);
 	if (!error)
-		error = joined_open_moved(name, &moved, events, off, ret);
+		error = joined_open_moved(name, parts, &moved, events, off, ret);
 	vp_vec_deinit(&moved);
 	return error;
 }

@@ -100,46 +100,69 @@ static struct vp_error *cmd_script_write_piece(struct vp_buffer *out)
 	return error;
 }
 
-/* False at the end. */
-static bool cmd_script_put_next(const struct script *script, struct vp_script *events,
-				const struct vp_script_layout *layout, struct vp_buffer *out)
-{
-	const struct vp_script_event *event = vp_script_next(events);
+/* Where the events come from: one recording, whose plain lines may be prepared, or several, each
+ * with the clock of its own. */
+struct source {
+	const struct script *script;
+	struct vp_script *events;
+	struct vp_script_lines *lines;
+	struct vp_script_joined *joined;
+	const struct vp_clock_text *clocks; /* by recording */
+	struct vp_script_layout layout;
+};
 
+/* Adds at most `left` events; returns how many, 0 at the end. */
+static uint64_t source_put(struct source *source, uint64_t left, struct vp_buffer *out)
+{
+	const struct vp_script_event *event;
+	size_t part;
+
+	if (source->lines)
+		return vp_script_lines_put(source->lines, left, PIECE, out);
+	if (!source->joined)
+		event = vp_script_next(source->events);
+	else if ((event = vp_script_joined_next(source->joined, &part)))
+		source->layout.clock = source->clocks[part];
 	if (event)
-		script->chosen->event(event, layout, out);
-	return event;
+		source->script->chosen->event(event, &source->layout, out);
+	return event != NULL;
 }
 
-static struct vp_error *cmd_script_print_events(const struct script *script,
-						struct vp_script *events)
+static struct vp_error *source_print(struct source *source)
 {
-	struct vp_script_layout layout = {vp_script_columns(events), script->shown,
-					  script->which.clock, true};
-	bool by_lines = script->chosen == vp_script_format_named("text") &&
-			vp_script_lines_fit(&layout, &script->options);
-	struct vp_script_lines *lines = by_lines ? vp_script_lines_new(events) : NULL;
+	const struct script *script = source->script;
+	uint64_t left = script->limit ? script->limit : UINT64_MAX, count;
 	struct vp_error *error = NULL;
 	struct vp_buffer out = {0};
-	uint64_t left = script->limit ? script->limit : UINT64_MAX;
 
 	if (script->chosen->begin)
-		script->chosen->begin(&layout, &out);
-	while (!error && left) {
-		uint64_t count = lines ? vp_script_lines_put(lines, left, PIECE, &out)
-				       : cmd_script_put_next(script, events, &layout, &out);
-		if (!count)
-			break;
+		script->chosen->begin(&source->layout, &out);
+	while (!error && left && (count = source_put(source, left, &out))) {
 		left -= count;
-		layout.is_first = false;
+		source->layout.is_first = false;
 		if (out.size >= PIECE)
 			error = cmd_script_write_piece(&out);
 	}
 	if (!error)
 		error = cmd_script_write_piece(&out);
 	vp_buffer_deinit(&out);
-	if (lines)
-		vp_script_lines_free(lines);
+	return error;
+}
+
+static struct vp_error *cmd_script_print_events(const struct script *script,
+						struct vp_script *events)
+{
+	struct source source = {
+	    .script = script,
+	    .events = events,
+	    .layout = {vp_script_columns(events), script->shown, script->which.clock, true}};
+
+	if (script->chosen == vp_script_format_named("text") &&
+	    vp_script_lines_fit(&source.layout, &script->options))
+		source.lines = vp_script_lines_new(events);
+	struct vp_error *error = source_print(&source);
+	if (source.lines)
+		vp_script_lines_free(source.lines);
 	return error;
 }
 
@@ -156,34 +179,6 @@ static struct vp_error *print_recording(const struct script *script)
 	return error;
 }
 
-/* Events of several recordings, each with the clock of its own. */
-static struct vp_error *print_joined_events(const struct script *script,
-					    struct vp_script_joined *events,
-					    const struct vp_clock_text *clocks)
-{
-	struct vp_script_layout layout = {vp_script_joined_columns(events), script->shown,
-					  clocks[0], true};
-	uint64_t left = script->limit ? script->limit : UINT64_MAX;
-	const struct vp_script_event *event;
-	struct vp_error *error = NULL;
-	struct vp_buffer out = {0};
-	size_t part;
-
-	if (script->chosen->begin)
-		script->chosen->begin(&layout, &out);
-	while (!error && left-- && (event = vp_script_joined_next(events, &part))) {
-		layout.clock = clocks[part];
-		script->chosen->event(event, &layout, &out);
-		layout.is_first = false;
-		if (out.size >= PIECE)
-			error = cmd_script_write_piece(&out);
-	}
-	if (!error)
-		error = cmd_script_write_piece(&out);
-	vp_buffer_deinit(&out);
-	return error;
-}
-
 static struct vp_error *print_joined(struct script *script)
 {
 	size_t count = vp_event_options_count(&script->which);
@@ -196,7 +191,12 @@ static struct vp_error *print_joined(struct script *script)
 		clocks[i] = script->which.clock;
 	}
 	VP_TRY(vp_script_joined_open(&script->which.store.parts, &script->options, &events));
-	struct vp_error *error = print_joined_events(script, events, clocks);
+	struct source source = {
+	    .script = script,
+	    .joined = events,
+	    .clocks = clocks,
+	    .layout = {vp_script_joined_columns(events), script->shown, clocks[0], true}};
+	struct vp_error *error = source_print(&source);
 	vp_script_joined_notes(events, &notes);
 	vp_event_options_note_boots(&script->which, &notes);
 	if (!error)
