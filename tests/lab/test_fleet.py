@@ -22,7 +22,7 @@ guest g3 vcpus=1 memory=256 pin=1
 workload g1 shares a=100
 command {SERVERS} start COLLECTOR
 command mkdir /run/d; printf '[store]\ndirectory = /run/d/store\nkeep-free = off\n[flight]\nsize = 16M\nevents = sched,kvm\n\
-[rules]\nevery = 3s\nleast = 20\nsamples = 3s\n[http]\nlisten = 127.0.0.1:9757\n[profiles]\nurl = http://127.0.0.1:4318/v1development/profiles\nwindow = 1m\n' \
+[rules]\nevery = 3s\nsamples = 3s\n[http]\nlisten = 127.0.0.1:9757\n[profiles]\nurl = http://127.0.0.1:4318/v1development/profiles\nwindow = 1m\n' \
 > /run/d/conf; setsid nohup vperfd -c /run/d/conf 2>> /out/said & \
 until ls /run/d/store/2*Z/recording /run/d/store/flight/control > /dev/null 2>&1; do sleep 0.2; done; {SERVERS} until vperf_recording_info; sleep 4
 command date +%s.%N > /out/thief; lab-guest spawn g2 shares a=100 > /run/d/job; \
@@ -52,7 +52,8 @@ run_chain.is_virtual = True
 
 
 def alert_came(run, claims, finding):
-    """Within the interval of scraping, that of evaluation and 5 s, with the recording that has the moment."""
+    """Within the interval of scraping, that of evaluation and 5 s, with the recording that has the moment. Rule and alert have the same
+    threshold: the alert cannot be earlier."""
     notified = [json.loads(line) for line in (run.out / "notified").read_text().splitlines()]
     found = [(entry["time"], alert) for entry in notified for alert in entry["alerts"] if alert["labels"]["alertname"] == "VMFindingBegins" and (alert["labels"]["vm"], alert["labels"]["rule"]) == ("g1", "overcommit")]
     claims.check(bool(found), f"chain: Alertmanager has told of g1: {notified}"[:600])
