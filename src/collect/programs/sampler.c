@@ -23,6 +23,7 @@
 #include "base/pcpus.h"
 #include "collect/programs/convert.h"
 #include "collect/programs/load.h"
+#include "collect/programs/plain_stores.h"
 #include "collect/programs/stack_sizes.h"
 #include "host/host.h"
 #include "host/kernel_function.h"
@@ -313,19 +314,22 @@ static bool has_place(const struct vp_sampler_options *options, struct vp_kernel
 }
 
 /* Since v5.17, which has this function, only those are received there. Earlier KVM receives all at
- * the place that follows the run: samples are still perf's, without those at other places. */
+ * the place that follows the run: samples are still perf's, without those at other places. In v5.17
+ * itself, BPF lacks the atomic exchange that the ring of samples needs: they are perf's. */
 static enum vp_seen_by seen_by_place(const struct vp_sampler_options *options,
 				     struct vp_kernel_function *run)
 {
 	struct vp_kernel_function enter;
 
-	return has_place(options, run) &&
-		       vp_kernel_function_find("/proc/kallsyms", "kvm_arm_vcpu_enter_exit",
-					       &enter) &&
-		       libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT,
-					       BPF_FUNC_get_current_task_btf, NULL) == 1
-		   ? VP_SEEN_BY_IRQ
-		   : VP_SEEN_BY_PERF;
+	if (!has_place(options, run) ||
+	    !vp_kernel_function_find("/proc/kallsyms", "kvm_arm_vcpu_enter_exit", &enter))
+		return VP_SEEN_BY_PERF;
+	if (!vp_plain_stores_needed() &&
+	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_get_current_task_btf,
+				    NULL) == 1)
+		return VP_SEEN_BY_IRQ;
+	*run = (struct vp_kernel_function){0};
+	return VP_SEEN_BY_PERF;
 }
 
 /* Perf's timers are interrupts. On Intel, samples from NMIs use perf; the other method is not
