@@ -31,8 +31,10 @@ enum { REGS_BP = 4, REGS_IP = 16, REGS_CS = 17, REGS_SP = 19, REGS_SS = 20, REGS
 enum { REGS_R15 = 0, REGS_R14, REGS_R13, REGS_R12, REGS_BX = 5, REGS_R11, REGS_R10, REGS_R9 };
 enum { REGS_R8 = 9, REGS_AX, REGS_CX, REGS_DX, REGS_SI, REGS_DI };
 enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
-/* Words of the frame pushed by the processor: IP, CS, flags, SP and SS. */
-enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, FRAME_WORDS = 5, ENTRY_WORDS = 6 };
+/* The frame that the processor pushes: RIP, CS, RFLAGS, RSP and SS. */
+enum { FRAME_BYTES = 5 * 8 };
+/* Bits of CR3 that are the same in both tables of a process. */
+#define CR3_ROOT_BITS 0x000fffffffffe000ULL
 
 /* Space for the largest sample, and for what the verifier assumes of a copy. */
 #define CHAIN_ROOM                                                                                 \
@@ -399,71 +401,99 @@ __noinline int put_guest_stack(__u64 from, __u64 to, __u32 most)
 	return 0;
 }
 
-/* Reads the user-space registers at the top of the task's stack; 0: it was not in user space. */
-__noinline int find_user_regs(__u64 top)
+/* RFLAGS: those that are always set in user space, and all that there are. */
+enum { FLAGS_OF_USER = 0x202, FLAGS = 0x3fffff };
+
+/*
+ * Around SYSCALL and SYSRET, RCX has the address in user space, and R11 its flags. Registers that
+ * look otherwise are those of an exception or an interrupt.
+ */
+static __always_inline bool is_syscall(const struct chain_maker *maker)
+{
+	__u64 ip = maker->general[2], flags = maker->general[11];
+
+	return maker->has_general && ip && ip < USER_END && !(flags & ~(__u64)FLAGS) &&
+	       (flags & FLAGS_OF_USER) == FLAGS_OF_USER;
+}
+
+/* RSP of user space, where the kernel puts it before it has a stack. */
+static __always_inline __u64 sp_before_stack(struct chain_maker *maker)
+{
+	enum { TSS_SP2 = 20 };
+	__u64 tss = 0, sp = 0;
+
+	if (!read_task_segment((struct kvm_vcpu *)maker->vcpu, &tss) ||
+	    !read_guest_word(maker, tss + TSS_SP2, &sp))
+		return 0;
+	return sp < USER_END ? sp : 0;
+}
+
+/* Takes general register number `to` if it has been saved; else it is still in the processor. */
+#define TAKE_REGISTER(to, word)                                                                    \
+	do {                                                                                       \
+		if ((word) >= first)                                                               \
+			maker->general[to] = regs[word];                                           \
+	} while (0)
+
+/*
+ * Reads the user-space registers at the top of a stack of the kernel; 0: it was not in user space.
+ * `sp`: the stack pointer, if it is in that stack; only the registers above it are saved there. If
+ * the address is not among these, it is in RCX. `sp` 0: all registers are saved.
+ */
+__noinline int find_user_regs(__u64 top, __u64 sp)
 {
 	struct chain_maker *maker = chain_maker();
 
 	if (!maker)
 		return 0;
-	__u64 hva = hva_of_piece(maker, top - sizeof(maker->top), sizeof(maker->top));
+	__u64 at = top - sizeof(maker->top), hva = hva_of_piece(maker, at, sizeof(maker->top));
 	__u64 *regs = maker->top + 2;
+	__u32 first = 0;
 	if (!hva || bpf_probe_read_user(maker->top, sizeof(maker->top), (void *)hva))
 		return 0;
-	if ((regs[REGS_CS] & 0xffff) != USER_CS || (regs[REGS_SS] & 0xffff) != USER_SS)
+	if ((regs[REGS_CS] & 0xffff) == USER_CS && (regs[REGS_SS] & 0xffff) == USER_SS)
+		at += 2 * sizeof(*regs);
+	else
 		regs = maker->top;
+	/* Those of an earlier entry are of user space, too. */
 	if ((regs[REGS_CS] & 0xffff) != USER_CS || (regs[REGS_SS] & 0xffff) != USER_SS)
 		return 0;
-	maker->ip = regs[REGS_IP];
-	maker->sp = regs[REGS_SP];
-	maker->bp = regs[REGS_BP];
-	maker->general[0] = regs[REGS_AX];
-	maker->general[1] = regs[REGS_DX];
-	maker->general[2] = regs[REGS_CX];
-	maker->general[3] = regs[REGS_BX];
-	maker->general[4] = regs[REGS_SI];
-	maker->general[5] = regs[REGS_DI];
-	maker->general[8] = regs[REGS_R8];
-	maker->general[9] = regs[REGS_R9];
-	maker->general[10] = regs[REGS_R10];
-	maker->general[11] = regs[REGS_R11];
-	maker->general[12] = regs[REGS_R12];
-	maker->general[13] = regs[REGS_R13];
-	maker->general[14] = regs[REGS_R14];
-	maker->general[15] = regs[REGS_R15];
-	maker->has_general = 1;
+	if (sp > at)
+		first = (sp - at) / sizeof(*regs);
+	if (first > REGS_WORDS || (first > REGS_IP && !is_syscall(maker)))
+		return 0;
+	maker->ip = first > REGS_IP ? maker->general[2] : regs[REGS_IP];
+	maker->sp = first > REGS_SP ? sp_before_stack(maker) : regs[REGS_SP];
+	if (REGS_BP >= first)
+		maker->bp = regs[REGS_BP];
+	TAKE_REGISTER(0, REGS_AX);
+	TAKE_REGISTER(1, REGS_DX);
+	TAKE_REGISTER(2, REGS_CX);
+	TAKE_REGISTER(3, REGS_BX);
+	TAKE_REGISTER(4, REGS_SI);
+	TAKE_REGISTER(5, REGS_DI);
+	TAKE_REGISTER(8, REGS_R8);
+	TAKE_REGISTER(9, REGS_R9);
+	TAKE_REGISTER(10, REGS_R10);
+	TAKE_REGISTER(11, REGS_R11);
+	TAKE_REGISTER(12, REGS_R12);
+	TAKE_REGISTER(13, REGS_R13);
+	TAKE_REGISTER(14, REGS_R14);
+	TAKE_REGISTER(15, REGS_R15);
+	maker->has_general |= !first;
 	return 1;
 }
 
-/*
- * The same for the frame that the processor pushes on its entry stack, which is copied to the
- * task's stack right afterwards: five words, for some exceptions above an error code. RBP is still
- * that of user space.
- */
-__noinline int find_entry_regs(__u64 sp)
+/* The same where a system call has no stack of the kernel yet or any more. With page-table
+ * isolation, RSP is used to change CR3. */
+static __always_inline bool find_syscall_regs(struct chain_maker *maker)
 {
-	struct chain_maker *maker = chain_maker();
-
-	if (!maker)
-		return 0;
-	__u64 *frame = maker->top, hva = hva_of_piece(maker, sp, ENTRY_WORDS * sizeof(*frame));
-	/* A frame without an error code may be at the stack's end. */
-	bool at_end = !hva;
-	if (at_end)
-		hva = hva_of_piece(maker, sp, FRAME_WORDS * sizeof(*frame));
-	if (!hva ||
-	    (at_end ? bpf_probe_read_user(frame, FRAME_WORDS * sizeof(*frame), (void *)hva)
-		    : bpf_probe_read_user(frame, ENTRY_WORDS * sizeof(*frame), (void *)hva)))
-		return 0;
-	if (at_end)
-		frame[FRAME_WORDS] = 0;
-	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)
-		frame++;
-	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)
-		return 0;
-	maker->ip = frame[0];
-	maker->sp = frame[FRAME_SP];
-	return 1;
+	if (!is_syscall(maker))
+		return false;
+	maker->ip = maker->general[2];
+	if (!(((maker->sp ^ maker->root) & CR3_ROOT_BITS)))
+		maker->sp = sp_before_stack(maker);
+	return true;
 }
 
 /* Adds the Python frame that was read, or notes at the last one that it is the outermost of its C
@@ -537,13 +567,16 @@ static __always_inline void put_user_frames(struct chain_maker *maker)
 	put_frames(VP_MODE_GUEST_USER);
 }
 
+static __always_inline bool is_entry_stack(__u64 sp)
+{
+	return sp - CPU_ENTRY_AREA - 1 < CPU_ENTRY_AREA_SIZE;
+}
+
 /* Top of another stack: interrupt stacks are aligned to their size; the small entry stacks are in
- * the CPU entry area. */
+ * the CPU entry area. An empty stack's pointer is the top. */
 static __always_inline __u64 top_of_other_stack(__u64 sp)
 {
-	bool is_entry = sp - CPU_ENTRY_AREA < CPU_ENTRY_AREA_SIZE;
-
-	return (sp | ((is_entry ? PAGE_BYTES : KERNEL_STACK_BYTES) - 1)) + 1;
+	return ((sp - 1) | ((is_entry_stack(sp) ? PAGE_BYTES : KERNEL_STACK_BYTES) - 1)) + 1;
 }
 
 /*
@@ -562,24 +595,42 @@ static __always_inline void stack_before_interrupt(struct chain_maker *maker, __
 	put_guest_stack(from, top, VP_CHAIN_OUTER_PIECES);
 }
 
-/* The present stack of the guest kernel, and the user space from which the kernel was entered. */
+/* The user space from which the kernel was entered. `stack`: the task's, 0: unknown. */
+static __always_inline bool find_user_before(struct chain_maker *maker, __u64 stack, __u64 top,
+					     bool own)
+{
+	__u64 sp = maker->sp;
+
+	if (own)
+		return find_user_regs(top, sp);
+	/* The processor saves on an entry stack first; after it, system calls leave by one. */
+	if (is_entry_stack(sp) && top - sp >= FRAME_BYTES && find_user_regs(top, sp))
+		return true;
+	/* Task stacks are aligned to their size, too: it may be one although none is known. */
+	return (stack && find_user_regs(stack + KERNEL_STACK_BYTES, 0)) || find_user_regs(top, sp);
+}
+
+/* The present stack of the guest kernel, and that user space. */
 static __always_inline void put_kernel_chain(struct chain_maker *maker,
 					     const struct vp_identity_vcpu *identity,
 					     const struct guest_current *current)
 {
 	__u64 stack = 0, sp = maker->sp;
 
+	if (sp < USER_END) {
+		if (find_syscall_regs(maker))
+			put_user_frames(maker);
+		return;
+	}
 	if (current->known && identity->off_stack)
 		bpf_probe_read_user(&stack, sizeof(stack),
 				    (void *)identity->task_hva + identity->off_stack);
-	bool own = stack && sp - stack < KERNEL_STACK_BYTES;
+	bool own = stack && sp - stack - 1 < KERNEL_STACK_BYTES;
 	__u64 top = own ? stack + KERNEL_STACK_BYTES : top_of_other_stack(sp);
 	put_guest_stack(sp, top, VP_CHAIN_PIECES);
 	if (stack && !own)
 		stack_before_interrupt(maker, stack, top);
-	/* Task stacks are aligned to their size, too: it may be one although none is known. */
-	if ((!own && find_entry_regs(sp)) ||
-	    (stack && find_user_regs(stack + KERNEL_STACK_BYTES)) || (!own && find_user_regs(top)))
+	if (find_user_before(maker, stack, top, own))
 		put_user_frames(maker);
 }
 
@@ -594,7 +645,7 @@ static __always_inline void put_chain_before_entry(struct chain_maker *maker,
 	if (current->known && identity->off_stack &&
 	    !bpf_probe_read_user(&stack, sizeof(stack),
 				 (void *)identity->task_hva + identity->off_stack) &&
-	    stack && find_user_regs(stack + KERNEL_STACK_BYTES))
+	    stack && find_user_regs(stack + KERNEL_STACK_BYTES, 0))
 		put_user_frames(maker);
 }
 
@@ -616,7 +667,8 @@ static __always_inline void put_guest_regs(struct chain_maker *maker,
 	record->time = maker->time;
 	record->id = VP_ID_guest_regs;
 	record->flags = (subject->flags & (VP_HAS_AS_ROOT | VP_HAS_CPL)) |
-			(current->known ? VP_BY_MEMORY : 0) | (with_stack ? VP_HAS_STACK : 0);
+			(current->known ? VP_BY_MEMORY : 0) |
+			(with_stack ? VP_HAS_STACK | VP_KNOWS_ENTRY : 0);
 	record->vm = subject->pid;
 	record->tid = maker->tid;
 	record->mode = subject->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
@@ -680,6 +732,7 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 	    (!with_stack &&
 	     (vendor != VP_VENDOR_INTEL || !read_frame_pointer(subject->vcpu, &maker->bp))))
 		return;
+	maker->vcpu = (__u64)subject->vcpu;
 	maker->has_general = with_stack && read_general_registers(subject->vcpu, maker->general);
 	maker->vm = identity->vm;
 	maker->root = subject->as_root;

@@ -87,6 +87,7 @@ enum vmcb_offset {
 	VMCB_NESTED_CTL = 0x90,       /* bit 0: nested paging */
 	VMCB_SAVE_GS = 0x400 + 0x58,  /* base */
 	VMCB_SAVE_IDT = 0x400 + 0x88, /* base */
+	VMCB_SAVE_TR = 0x400 + 0x98,  /* base */
 	VMCB_SAVE_CPL = 0x400 + 0xcb,
 	VMCB_SAVE_CR4 = 0x400 + 0x148,
 	VMCB_SAVE_CR3 = 0x400 + 0x150,
@@ -428,6 +429,14 @@ static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *s
 
 	return vmcb && !bpf_probe_read_kernel(sp, sizeof(*sp), vmcb + VMCB_SAVE_RSP) &&
 	       read_frame_pointer(vcpu, bp);
+}
+
+/* The guest's address of its task state segment (AMD). */
+static __always_inline bool read_task_segment(struct kvm_vcpu *vcpu, __u64 *base)
+{
+	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
+
+	return vmcb && !bpf_probe_read_kernel(base, sizeof(*base), vmcb + VMCB_SAVE_TR);
 }
 
 /* KVM's registers in memory, RAX to R15. */

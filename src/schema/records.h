@@ -71,7 +71,8 @@
 #define VP_FIELDS_guest_regs(FIELD)                                                                \
 	FIELD(u16, hex, flags,                                                                     \
 	      "2 as_root is known, 4 mode is known, 32 VM not selected by --vm, "                  \
-	      "128 guest_pid and guest_tid are known, 256 sp and bp are known")                    \
+	      "128 guest_pid and guest_tid are known, 256 sp and bp are known, "                   \
+	      "2048 also user space of the first and last instructions of system calls")           \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "4 guest kernel, 5 guest user space")                                 \
@@ -427,6 +428,7 @@ enum vp_flag {
 	VP_HAS_STACK = 256,
 	VP_AT_INTERRUPT = 512,
 	VP_AT_METHOD = 1024,
+	VP_KNOWS_ENTRY = 2048,
 };
 /* Bit of guest_task.flags. */
 enum { VP_IN_USER = 1 };

@@ -76,6 +76,12 @@ def check_kernel(stacks, claims, read=READ):
           "samples of read(2) have user space, system call and file system in one stack")
 
 
+def check_entry(stacks, claims):
+    """The first and last instructions of a system call, where the kernel has not saved all registers, or has no stack."""
+    judge([stack for stack in stacks if stack["process"] == "calls"], lambda frames: frames[-1].startswith(("entry_SYSCALL_64", "entry_SYSRETQ")),
+          lambda frames: split_at_kernel(frames)[0] == LEVELS, 20, claims, "samples in the entry code of system calls have their user space")
+
+
 def check_walks(report, claims):
     """The guest's user space ends in the C library, which has no frame pointers. The host's kernel does not walk its own stack where KVM
     enables interrupts and attributes them to the guest: samples that were pending during an exit have only the function."""
@@ -131,6 +137,7 @@ def chains(run, claims):
     check_hits(run, claims)
     check_user(stacks, claims)
     check_kernel(stacks, claims)
+    check_entry(stacks, claims)
     check_walks(report, claims)
     check_hypervisor(stacks, claims)
     check_children(report, claims)

@@ -21,6 +21,8 @@ GO = (("bookworm", "1.19"), ("trixie", "1.24"))  # the suite's version
 MOST_UNNAMED = 1.0
 # The program spends three quarters of its time in the first function; without sizes or symbols, in whatever way they are found.
 KNOWN = 75
+# Programs that have no section headers, and options of the linker.
+HEADLESS = {"no-headers": (), "dynamic-only": ("-rdynamic",)}
 
 PYTHON = ("import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end:\n"
           "    words = {str(i): [i] * 10 for i in range(2000)}\n    text = \" \".join(sorted(words)).split()\n")
@@ -61,14 +63,14 @@ func main() {
 }
 """
 C_SOURCE = """
-static __attribute__((noinline)) unsigned long often(unsigned long n)
+__attribute__((noinline)) unsigned long often(unsigned long n)
 {
 	for (int i = 0; i < 30000; i++)
 		n = n * 6364136223846793005UL + 1442695040888963407UL;
 	return n;
 }
 
-static __attribute__((noinline)) unsigned long seldom(unsigned long n)
+__attribute__((noinline)) unsigned long seldom(unsigned long n)
 {
 	for (int i = 0; i < 10000; i++)
 		n = n * 6364136223846793005UL + 1442695040888963407UL;
@@ -120,6 +122,29 @@ def build_bare(work):
     source.write_text(C_SOURCE)
     run("gcc", "-O1", "-s", "-o", program, source)
     return program
+
+
+def build_headless(work, name, *options):
+    """A stripped program without section headers: e_shoff, e_shnum and e_shstrndx are 0."""
+    source, program = work / "known.c", work / name
+    source.write_text(C_SOURCE)
+    run("gcc", "-O1", "-s", *options, "-o", program, source)
+    file = bytearray(program.read_bytes())
+    file[0x28:0x30] = bytes(8)
+    file[0x3c:0x40] = bytes(4)
+    program.write_bytes(file)
+    return program
+
+
+def run_headless(directory):
+    work = programs_of(directory)
+    work.mkdir(parents=True, exist_ok=True)
+    for name, options in HEADLESS.items():
+        build_headless(work, name, *options)
+    lines = "".join(f"file g1 {work / name} /bin/{name}\n" for name in HEADLESS)
+    records = "".join(f"command nice -n -15 vperf record -g --no-agent --vm g1 -o /out/{name} -- lab-guest run g1 {name}\n" for name in HEADLESS)
+    guest = "guest g1 vcpus=1 memory=512 truth=no kernel=bookworm flavour=cloud"
+    return run_scenario(f"host pcpus=1 icount=yes memory=2048\n{guest}\n{lines}{records}", directory, timeout=1200, silence=900)
 
 
 def python_library(work, fetched):
@@ -247,7 +272,20 @@ def names(run_, claims):
     check_extents(claims, "bare", nameless, programs_of(run_.out) / "bare", "bare")
 
 
+def headless(run_, claims):
+    for name in HEADLESS:
+        report, nameless = check_program(run_, claims, name, name)
+        counts = sorted((row["samples"] for row in nameless), reverse=True) if name == "no-headers" else [
+            samples_of(report, function) for function in ("often", "seldom")]
+        claims.check(len(counts) >= 2 and sum(counts[:2]) > 500, f"{name}: {sum(counts[:2])} samples of the two functions")
+        claims.share(f"{name}: the longer one of two functions", counts[0], (sum(counts[:2]), report), KNOWN)
+        ends = report["walks"]["guest_user"]
+        claims.check(ends.get("whole", 0) >= 0.99 * sum(ends.values()), f"{name}: stacks without section headers are whole: {ends}")
+
+
 run_names.is_virtual = True
+run_headless.is_virtual = True
 TESTS = []
 QUICK = ()
-FULL = [("names: stripped programs, and a container", run_names, names)]
+FULL = [("names: stripped programs, and a container", run_names, names),
+        ("names: programs without section headers", run_headless, headless)]

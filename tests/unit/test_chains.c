@@ -594,6 +594,39 @@ static void test_guessed(void **state)
 	vp_report_deinit(&report);
 }
 
+/* In the first instructions of a system call the kernel has no stack: user space is that of the
+ * sample, if the recorder knew these instructions. */
+static void test_entry(void **state)
+{
+	struct vp_guest_regs regs = {.vm = 1000,
+				     .tid = 1001,
+				     .mode = VP_MODE_GUEST_KERNEL,
+				     .ip = 0x6001,
+				     .sp = 0x7ffc00001000,
+				     .as_root = 0x1000};
+	struct vp_buffer out = {0};
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	for (uint64_t tick = 1; tick < 3; tick++) {
+		regs.flags = VP_HAS_AS_ROOT | VP_HAS_STACK | (tick == 1 ? VP_KNOWS_ENTRY : 0);
+		made_regs(&made, 0, tick, &regs);
+		made_frames(&made, 0, tick, 1001, VP_MODE_GUEST_USER, user, 2, VP_CHAIN_WHOLE);
+		made_guest_at(&made, 0, tick, VP_MODE_GUEST_KERNEL, regs.ip);
+	}
+	made_end(&made, 3);
+	temporary_file(NAME "/guest-vm0.maps", maps, sizeof(maps) - 1);
+	temporary_file(NAME "/guest-vm0.orc", tables, sizeof(tables) - 1);
+	struct vp_report report = report_on(false);
+	vp_export_totals(&report, vp_exporter_folded(), &out);
+	assert_string_equal(vp_buffer_text(&out), "[vm0];worker;end_[k] 1\n"
+						  "[vm0];worker;main;compute;end_[k] 1\n");
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_WHOLE], 1);
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_KERNEL][VP_WALK_WHOLE], 2);
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
 /* What lies at the top of the task's stack is of another time: the kernel's own chain leads
  * elsewhere. */
 static void test_other_user_space(void **state)
@@ -836,6 +869,7 @@ int main(void)
 	    cmocka_unit_test(test_chain_begins),
 	    cmocka_unit_test(test_no_tables),
 	    cmocka_unit_test(test_other_user_space),
+	    cmocka_unit_test(test_entry),
 	    cmocka_unit_test(test_host_stacks),
 	    cmocka_unit_test(test_link_register),
 	    cmocka_unit_test(test_guessed),

@@ -205,8 +205,18 @@ static void push_behind_kernel(struct vp_stacks *stacks, const struct vp_tick *t
 	push_frames(stacks, tick, part, &ip, 1, false, false, stack);
 }
 
-/* The guest kernel's frames, preceded by those of the user space from which it was entered: the top
- * of the task's stack is used only if the kernel's stack leads to it. */
+/* Whether the sample's user space is that from which the kernel was entered: the kernel's stack
+ * leads to it, or the first or last instructions of a system call were hit, which have none. */
+static bool is_entered_from(const struct vp_chain *chain, const struct vp_unwind *unwind)
+{
+	if (!chain->guest_user.count)
+		return false;
+	if (unwind->end == VP_UNWIND_OUTERMOST)
+		return unwind->count == 1 && chain->regs.flags & VP_KNOWS_ENTRY;
+	return unwind->end == VP_UNWIND_USER && unwind->user_ip == chain->guest_user.ips[0];
+}
+
+/* The guest kernel's frames, preceded by those of the user space from which it was entered. */
 static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 			      struct vp_stack *stack)
 {
@@ -230,8 +240,7 @@ static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *ti
 	}
 	vp_unwind_kernel(tables, &from, chain->stack, chain->n_stack, unwind);
 	note_walk(stacks, VP_WALK_GUEST_KERNEL, end_of_unwind(unwind->end));
-	if (unwind->end == VP_UNWIND_USER && chain->guest_user.count &&
-	    unwind->user_ip == chain->guest_user.ips[0])
+	if (is_entered_from(chain, unwind))
 		push_guest_user(stacks, tick, part, stack);
 	else if (unwind->end == VP_UNWIND_USER)
 		note_walk(stacks, VP_WALK_GUEST_USER, VP_WALK_NOT_WALKED);
