@@ -567,6 +567,19 @@ static __always_inline void put_user_frames(struct chain_maker *maker)
 	put_frames(VP_MODE_GUEST_USER);
 }
 
+/* System calls leave by an entry stack, at the top of which is RSP; with page-table isolation, the
+ * task's stack has no address any more. */
+static __always_inline bool find_leaving_regs(struct chain_maker *maker, __u64 top)
+{
+	__u64 sp = 0;
+
+	if (!is_syscall(maker) || !read_guest_word(maker, top - sizeof(sp), &sp) || sp >= USER_END)
+		return false;
+	maker->ip = maker->general[2];
+	maker->sp = sp;
+	return true;
+}
+
 static __always_inline bool is_entry_stack(__u64 sp)
 {
 	return sp - CPU_ENTRY_AREA - 1 < CPU_ENTRY_AREA_SIZE;
@@ -606,8 +619,10 @@ static __always_inline bool find_user_before(struct chain_maker *maker, __u64 st
 	/* The processor saves on an entry stack first; after it, system calls leave by one. */
 	if (is_entry_stack(sp) && top - sp >= FRAME_BYTES && find_user_regs(top, sp))
 		return true;
+	if (stack && find_user_regs(stack + KERNEL_STACK_BYTES, 0))
+		return true;
 	/* Task stacks are aligned to their size, too: it may be one although none is known. */
-	return (stack && find_user_regs(stack + KERNEL_STACK_BYTES, 0)) || find_user_regs(top, sp);
+	return is_entry_stack(sp) ? find_leaving_regs(maker, top) : find_user_regs(top, sp);
 }
 
 /* The present stack of the guest kernel, and that user space. */
