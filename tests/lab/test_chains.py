@@ -79,7 +79,7 @@ def check_kernel(stacks, claims, read=READ):
 def check_entry(stacks, claims):
     """The first and last instructions of a system call, where the kernel has not saved all registers, or has no stack."""
     judge([stack for stack in stacks if stack["process"] == "calls"], lambda frames: frames[-1].startswith(("entry_SYSCALL_64", "entry_SYSRETQ")),
-          lambda frames: split_at_kernel(frames)[0] == LEVELS, 5, claims, "samples in the entry code of system calls have their user space")
+          lambda frames: split_at_kernel(frames)[0] == LEVELS, 2, claims, "samples in the entry code of system calls have their user space")
 
 
 def check_walks(report, claims):
