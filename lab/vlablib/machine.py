@@ -76,6 +76,7 @@ class Machine:
         self.progress_offset = 0
         self.guests_late = None  # when guests that boot take too long
         self.heard = time.monotonic()  # when there was progress last
+        self.newest = 0.0  # time of the file that was written last
         self.error = None
 
     @property
@@ -199,6 +200,20 @@ class Machine:
         for item in self.tails.values():
             item.copy()
 
+    def _written(self):
+        """A long command without a line of progress has not hung while it writes: its output, or files in /out."""
+        for folder in (self.out, self.out / "host"):
+            for path in folder.glob("*"):
+                if path.suffix == ".log":
+                    continue  # the console: a host that hangs may report it there
+                try:
+                    written = path.stat().st_mtime
+                except OSError:
+                    continue  # it has been removed
+                if written > self.newest:
+                    self.newest, self.heard = written, time.monotonic()
+                    self.emulator.heard()
+
     def wait(self):
         """Follow the run to its end; returns the contents of result.json."""
         limit = self.args.timeout
@@ -209,6 +224,7 @@ class Machine:
             ended = self.process.poll() is not None
             self._progress()
             self._output()
+            self._written()
             if self.args.verbose:
                 console.copy()
             if ended:
