@@ -74,6 +74,7 @@ void vp_daemon_flight_words(const struct vp_daemon_config *config, const char *p
 			    const char *path, struct vp_daemon_words *ret)
 {
 	begin_words(config, program, path, ret);
+	child_add(ret, "--quiet-vms"); /* the permanent recorder reports them */
 	child_add(ret, "--no-samples");
 	child_add(ret, "--no-account");
 	child_add_made(ret, "--trace=%s", config->flight_events);
@@ -85,6 +86,7 @@ void vp_daemon_samples_words(const struct vp_daemon_config *config, const char *
 			     const char *path, struct vp_daemon_words *ret)
 {
 	begin_words(config, program, path, ret);
+	child_add(ret, "--quiet-vms");
 	child_add(ret, "-g");
 	add_account(config, ret);
 	child_add_made(ret, "--freq=%" PRIu64, config->samples_frequency);

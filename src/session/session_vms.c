@@ -66,6 +66,15 @@ void vp_session_watch_vms(struct vp_session *session)
 		watch_guest(session, vm);
 }
 
+static void report_vm(struct vp_session *session, const struct vp_vm *vm, const char *what)
+{
+	char location[32];
+
+	if (!session->options.quiet_vms)
+		VP_NOTICE(session, "VM '%s' (%s) %s during the recording", vm->name,
+			  vp_vm_location(vm, location), what);
+}
+
 /* Processes new VMs of the process, from index `from` on. */
 static void take_new_vms(struct vp_session *session, size_t from)
 {
@@ -73,9 +82,7 @@ static void take_new_vms(struct vp_session *session, size_t from)
 	for (size_t i = from; i < session->vms.count; i++) {
 		struct vp_vm *vm = &session->vms.at[i];
 		watch_guest(session, vm);
-		char location[32];
-		VP_NOTICE(session, "VM '%s' (%s) started during the recording", vm->name,
-			  vp_vm_location(vm, location));
+		report_vm(session, vm, "started");
 		session->vms_changed = true;
 	}
 }
@@ -122,15 +129,12 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 
 static void note_end(struct vp_session *session, struct vp_vm *vm)
 {
-	char location[32];
-
 	vm->end = vp_clock_monotonic();
 	session->vms_changed = true;
 	note_varying(session, vm->pid);
 	if (session->guest_watch)
 		vp_guest_watch_end(session->guest_watch, vm);
-	VP_NOTICE(session, "VM '%s' (%s) stopped during the recording", vm->name,
-		  vp_vm_location(vm, location));
+	report_vm(session, vm, "stopped");
 }
 
 /* `closely`: also detects VMs closed by their process, and reused pids. */

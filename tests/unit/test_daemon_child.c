@@ -37,8 +37,8 @@ static void test_words(void **state)
 	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 "
 			     "--names-every=600 --freq=19 --stagger");
 	vp_daemon_samples_words(&config, "/b/vperf", "/s/1", &words);
-	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 -g "
-			     "--freq=997 --duration=60");
+	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 --quiet-vms "
+			     "-g --freq=997 --duration=60");
 	config.compression = config.frequency = config.names_ns = 0;
 	free(config.account);
 	config.account = vp_strdup("exact");
@@ -47,8 +47,8 @@ static void test_words(void **state)
 	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 --account=exact "
 			     "--no-samples");
 	vp_daemon_flight_words(&config, "/b/vperf", "/s/flight", &words);
-	expect_words(&words, "/b/vperf record -q --no-agent -o /s/flight --no-samples "
-			     "--no-account --trace=sched,kvm,irq --flight 65536K");
+	expect_words(&words, "/b/vperf record -q --no-agent -o /s/flight --quiet-vms "
+			     "--no-samples --no-account --trace=sched,kvm,irq --flight 65536K");
 	vp_daemon_snapshot_words("/b/vperf", "/s/flight", &words);
 	expect_words(&words, "/b/vperf snapshot /s/flight");
 	vp_daemon_config_deinit(&config);

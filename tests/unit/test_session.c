@@ -863,6 +863,13 @@ static void test_new_vm_of_known_process(void **state)
 	assert_true(session->vms_changed);
 	assert_int_equal(vp_session_vm_id(session, 20, 21), 20 | 2 << VP_PID_BITS);
 	assert_int_equal(searches, 2);
+	/* A recorder next to another one does not report it. */
+	session->options.quiet_vms = true;
+	process_with_new = 30;
+	new_thread = 31;
+	assert_int_equal(vp_session_vm_id(session, 30, 31), 30);
+	assert_int_equal(session->vms.count, 6);
+	assert_null(vp_session_take_notice(session));
 	vp_session_free(session);
 }
 

@@ -62,7 +62,7 @@ struct record {
 	enum vp_guest_interrupts at; /* --interrupts */
 	struct vp_record_flight flight;
 	struct vp_record_targets targets;
-	bool quiet, shared, stagger;
+	bool quiet, quiet_vms, shared, stagger;
 	bool ignored_flag; /* accepted for compatibility: already the default */
 	int status;        /* of COMMAND */
 };
@@ -365,6 +365,7 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 	    .agent_port = (unsigned)record->agent_port,
 	    .agent_seconds = (unsigned)((record->agent_ns + 999999999) / 1000000000),
 	    .agent_bytes = record->agent_megabytes << 20,
+	    .quiet_vms = record->quiet_vms,
 	    .progress = record->quiet ? NULL : vp_record_loop_progress,
 	};
 
@@ -493,6 +494,8 @@ static int run_record(int argc, char **argv)
 	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
 	     "record only build-ids, no symbol tables of files"},
 	    {'q', "quiet", VP_OPTION_FLAG, &record.quiet, NULL, "no progress, no summary"},
+	    {0, "quiet-vms", VP_OPTION_FLAG, &record.quiet_vms, NULL,
+	     "do not report VMs that start or stop"},
 	    {0, "", VP_OPTION_HEADING, NULL, NULL, "Flight recorder"},
 	    VP_RECORD_FLIGHT_OPTIONS(&record.flight),
 	};
