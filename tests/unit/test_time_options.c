@@ -207,6 +207,9 @@ static void test_of_store(void **state)
 	set_zone("UTC0");
 	expect_error(vp_time_option_of_store("12.5,13", first, first + 60 * SECOND, &from, &to),
 		     "expected FROM,TO as times of day");
+	expect_error(
+	    vp_time_option_of_store("2026-07-02T00:00,", first, first + 60 * SECOND, &from, &to),
+	    "RFC 3339 times, such as 2026-11-26T16:49:05Z");
 	expect_error(vp_time_option_of_store("08:00", first, first + 60 * SECOND, &from, &to),
 		     "expected FROM,TO as times of day");
 	expect_error(vp_time_option_of_store("2026-07-02T00:00:00Z,2026-07-01T00:00:00Z", first,

@@ -273,7 +273,8 @@ struct vp_error *vp_time_option_of_store(const char *text, uint64_t first, uint6
 	if (!comma || (*begin && !read_bound_of_store(begin, first, last, from)) ||
 	    (comma[1] && !read_bound_of_store(comma + 1, first, last, to)))
 		return vp_error_usage("option --time: with --store, expected FROM,TO as times of "
-				      "day or RFC 3339 times, such as 16:49:05,16:50, not '%s'",
+				      "day, such as 16:49:05,16:50, or RFC 3339 times, such as "
+				      "2026-11-26T16:49:05Z,2026-11-27T00:00:00Z, not '%s'",
 				      text);
 	/* TO is the first such time of day after FROM, which may be on the next day. */
 	if (*to < *from && is_time_of_day(comma + 1))
