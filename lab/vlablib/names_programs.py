@@ -142,7 +142,7 @@ select count(*), sum(crc32(concat(a.seq, b.seq))) from seq_1_to_1000 a, seq_1_to
 select count(*), max(x.b) from t x join t y on y.a = x.a % 1000 + 1 where y.b like '%7%'"
 """
 REDIS_PREPARE = "{server} --save '' --appendonly no --port 6379 --bind 127.0.0.1 > /tmp/redis.log &\nuntil {cli} ping > /tmp/ping 2>&1; do sleep 0.2; done\n"
-REDIS_RUN = "{benchmark} -q -c 5 -P 8 -n 4000 -t set,get,lpush,zadd\n"
+REDIS_RUN = "{benchmark} -q -c 5 -P 8 -n 100000 -t set,get,lpush,zadd\n"
 NGINX_CONF = """user root;
 worker_processes 1;
 error_log /tmp/nginx.log;
@@ -236,10 +236,10 @@ def _redis(name: str, tools: str) -> Program:
                    REDIS_PREPARE.format(server=f"{name}-server", cli=f"{tools}-cli"))
 
 
-RIPGREP = Program("ripgrep (Rust)", ("ripgrep",), "for i in 1 2 3; do rg -j1 -a -c '[a-f]{3}.*[0-9]x[0-9a-f]{2}' /usr/bin /usr/lib | tail -1; done\n", ("rg",))
+RIPGREP = Program("ripgrep (Rust)", ("ripgrep",), "for i in 1 2 3 4 5 6 7 8; do rg -j1 -a -c '[a-f]{3}.*[0-9]x[0-9a-f]{2}' /usr/bin /usr/lib | tail -1; done\n", ("rg",))
 SHELLCHECK = Program("shellcheck (Haskell)", ("shellcheck",), "shellcheck -s sh /script | tail -1\n", ("shellcheck",), files={"/script": SHELL_SCRIPT})
 UNISON = Program("unison (OCaml)", ("unison-2.52",), "HOME=/tmp unison-2.52 -batch -ui text /usr /tmp/b | tail -1; rm -rf /tmp/b /tmp/.unison\n", ("unison-2.52",))
-MARIADB = Program("mariadb", ("mariadb-server-core", "mariadb-client-core", "mariadb-common"), MARIADB_RUN, ("mariadbd",), MARIADB_PREPARE)
+MARIADB = Program("mariadb", ("mariadb-server-core", "mariadb-client-core", "mariadb-common"), MARIADB_RUN, ("mariadbd", "one_connection"), MARIADB_PREPARE)  # 11.7 and newer name their threads
 PACKED = Program("symbols as in Fedora", (), "/known-packed\n", ("known-packed",), known="{}", build="packed")
 BARE = Program("no symbols", (), "/known-bare\n", ("known-bare",), build="bare")
 

@@ -1,8 +1,8 @@
 /*
- * calls [--syscalls|--both] [--seconds S] [--iterations N]: burns time six calls below main(), in a
- * tree whose every path is known: level_1 calls level_2, … level_5 calls level_6, which burns. With
- * --syscalls it reads from /dev/zero there instead, with --both by turns. Built with frame
- * pointers.
+ * calls [--syscalls|--both|--null] [--seconds S] [--iterations N]: burns time six calls below
+ * main(), in a tree whose every path is known: level_1 calls level_2, … level_5 calls level_6,
+ * which burns. With --syscalls it reads from /dev/zero there instead, with --both by turns. With
+ * --null it makes the shortest system calls there. Built with frame pointers.
  */
 #include "common.h"
 
@@ -14,7 +14,7 @@
 enum { ROUNDS = 2000000, READS = 2000, BYTES = 4096 };
 
 static int zero = -1;
-static bool burn = true;
+static bool burn = true, null;
 
 __attribute__((noipa)) static unsigned level_6(unsigned x)
 {
@@ -22,7 +22,10 @@ __attribute__((noipa)) static unsigned level_6(unsigned x)
 
 	/* The frame is made here, not where it is needed first. */
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
-	if (burn)
+	if (null)
+		for (int i = 0; i < READS; i++)
+			x += work_null();
+	else if (burn)
 		for (volatile unsigned i = 0; i < ROUNDS; i++)
 			x += i;
 	else
@@ -56,6 +59,8 @@ int main(int argc, char **argv)
 			burn = false;
 		else if (!strcmp(argv[i], "--both"))
 			both = true;
+		else if (!strcmp(argv[i], "--null"))
+			null = true;
 		else if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
 			work_limit(work_number(argv[i], argv[i + 1])), i++;
 		else if (!strcmp(argv[i], "--iterations") && i + 1 < argc)

@@ -33,8 +33,6 @@ enum { REGS_R8 = 9, REGS_AX, REGS_CX, REGS_DX, REGS_SI, REGS_DI };
 enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
 /* The frame that the processor pushes: RIP, CS, RFLAGS, RSP and SS. */
 enum { FRAME_BYTES = 5 * 8 };
-/* Bits of CR3 that are the same in both tables of a process. */
-#define CR3_ROOT_BITS 0x000fffffffffe000ULL
 
 /* Space for the largest sample, and for what the verifier assumes of a copy. */
 #define CHAIN_ROOM                                                                                 \
@@ -558,6 +556,12 @@ static __always_inline void find_python_frames(struct chain_maker *maker)
 
 static __always_inline void put_user_frames(struct chain_maker *maker)
 {
+	if (maker->end != VP_CHAIN_WHOLE) {
+		maker->frames[0] = maker->ip;
+		maker->count = 1;
+		put_frames(VP_MODE_GUEST_USER);
+		return;
+	}
 	find_python_frames(maker);
 	/* The recorder walks the frame pointers in a copy that is not unwound. On 64-bit Arm it
 	 * would need to know which bits of an address count. */
@@ -640,6 +644,8 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 	if (current->known && identity->off_stack)
 		bpf_probe_read_user(&stack, sizeof(stack),
 				    (void *)identity->task_hva + identity->off_stack);
+	if (current->known)
+		maker->end = memory_of_task(identity, maker->root);
 	bool own = stack && sp - stack - 1 < KERNEL_STACK_BYTES;
 	__u64 top = own ? stack + KERNEL_STACK_BYTES : top_of_other_stack(sp);
 	put_guest_stack(sp, top, VP_CHAIN_PIECES);
@@ -712,6 +718,7 @@ static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time, __
 	maker->time = time;
 	maker->tid = tid;
 	maker->link = 0;
+	maker->end = VP_CHAIN_WHOLE;
 	return maker;
 }
 

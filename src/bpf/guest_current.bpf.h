@@ -13,6 +13,7 @@
 #include "bpf/guest_current_abi.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/last_exit.bpf.h"
+#include "schema/chain_end.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -142,6 +143,33 @@ static __always_inline bool root_is_in_memory(const struct vp_identity_vcpu *vcp
 	return root_is_hidden() && vcpu->off_mm;
 }
 
+/* Bits of CR3 that are the same in both tables of a process. */
+#define CR3_ROOT_BITS 0x000fffffffffe000ULL
+
+/*
+ * Whether these page tables are those of the current task, found before: WHOLE, or why not. From
+ * some point on, a process that exits has none, and runs with those of any other one. When the
+ * kernel switches processes, it changes the page tables first. Not for 64-bit Arm.
+ */
+static __always_inline enum vp_chain_end memory_of_task(const struct vp_identity_vcpu *vcpu,
+							__u64 as_root)
+{
+	const struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
+	__u64 mm = 0, pgd = 0;
+
+	if (!vm || !vcpu->off_mm)
+		return VP_CHAIN_WHOLE; /* unknown */
+	if (bpf_probe_read_user(&mm, sizeof(mm), (void *)vcpu->task_hva + vcpu->off_mm))
+		return VP_CHAIN_UNREADABLE;
+	if (!mm)
+		return VP_CHAIN_EXITED;
+	__u64 hva = hva_in_kernel(vcpu->vm, mm + vcpu->off_pgd, sizeof(pgd));
+	if (!hva || bpf_probe_read_user(&pgd, sizeof(pgd), (void *)hva) ||
+	    (gpa_in_kernel(vm, pgd) ^ as_root) & CR3_ROOT_BITS)
+		return VP_CHAIN_UNREADABLE;
+	return VP_CHAIN_WHOLE;
+}
+
 /* Finds the task; searches again only if the pointer to it has changed, or it was not found. */
 static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 {
@@ -151,7 +179,7 @@ static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 		return false;
 	if (task != vcpu->task || !vcpu->task_hva) {
 		__u32 last = vcpu->off_comm > vcpu->off_ids ? vcpu->off_comm : vcpu->off_ids;
-		if (root_is_in_memory(vcpu) && vcpu->off_mm + VP_NEAR_WORDS * sizeof(__u64) > last)
+		if (vcpu->off_mm && vcpu->off_mm + VP_NEAR_WORDS * sizeof(__u64) > last)
 			last = vcpu->off_mm + VP_NEAR_WORDS * sizeof(__u64);
 		__u32 size = (last > vcpu->off_stack ? last : vcpu->off_stack) + 16;
 		vcpu->task_hva = hva_in_kernel(vcpu->vm, task, size);

@@ -370,7 +370,8 @@ struct unwinding {
 	struct process *process;
 	const struct vp_user_stack *stack;
 	const struct vp_runtime_frames *runtimes; /* NULL: none */
-	bool has_lines;                           /* unwinder->lines are current */
+	bool has_lines;                           /* unwinder->lines are current … */
+	bool has_memory;                          /* … and the process had its memory then */
 	bool read_later; /* data outside the copy was read, later than the sample */
 	uint64_t needed; /* bytes of the stack, from the start of the copy on */
 	struct unwinder_mapping last;
@@ -412,17 +413,33 @@ static const struct unwinder_mapping *unwinder_mapping_of(struct unwinding *unwi
 	return mapping;
 }
 
+/* Starts reading of the present memory. The page tables of a process that has ended may be those of
+ * another one by now. */
+static void begin_lines(struct unwinding *unwinding)
+{
+	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
+	const struct process *process = unwinding->process;
+	struct vp_guest_kernel near = *unwinding->kernel;
+	struct vp_guest_task task;
+
+	vp_guest_lines_begin(&unwinder->lines, unwinding->kernel->view.memory);
+	near.view.memory = &unwinder->lines.memory;
+	unwinding->has_lines = true;
+	unwinding->has_memory = process->view_root &&
+				vp_guest_task_read(&near, process->task, &task) &&
+				task.tgid == process->tgid && task.root == process->view_root;
+}
+
 /* Reads guest memory in its present state, through page tables. */
 static bool read_view(struct unwinding *unwinding, uint64_t address, void *bytes, size_t size)
 {
-	struct vp_guest_unwinder *unwinder = unwinding->unwinder;
 	struct vp_guest_view view = view_of(unwinding->kernel, unwinding->process);
 
 	if (!unwinding->has_lines)
-		vp_guest_lines_begin(&unwinder->lines, unwinding->kernel->view.memory);
-	unwinding->has_lines = true;
-	view.memory = &unwinder->lines.memory;
-	return view.root && (int64_t)address > 0 && vp_guest_view_read(&view, address, bytes, size);
+		begin_lines(unwinding);
+	view.memory = &unwinding->unwinder->lines.memory;
+	return unwinding->has_memory && (int64_t)address > 0 &&
+	       vp_guest_view_read(&view, address, bytes, size);
 }
 
 static struct unwinder_page *cached_page(struct vp_guest_unwinder *unwinder, uint64_t address)

@@ -18,6 +18,7 @@ enum vp_chain_end {
 	VP_CHAIN_NO_REGISTER = 7,
 	/* Not recorded: BAD_TABLE where some of the stack was read after the sample. */
 	VP_CHAIN_CHANGED = 8,
+	VP_CHAIN_EXITED = 9,
 	VP_CHAIN_GOES_ON = 255,
 };
 /* Bits of chain_frames.flags. */

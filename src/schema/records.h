@@ -95,7 +95,8 @@
 	      "why the chain ends: 0 at the outermost frame, 1 too many frames, 2 the page "       \
 	      "cannot be read, 3 code without frame pointers, 4 the walk failed, 5 code with "     \
 	      "neither unwind table nor frame pointer, 6 an unwind table that leads nowhere, "     \
-	      "7 a register that is not known there, 255 the next record has more")                \
+	      "7 a register that is not known there, 9 the process had no memory any more, 255 "   \
+	      "the next record has more")                                                          \
 	FIELD(u32, hex, flags,                                                                     \
 	      "1 by unwind tables, 2 some of the stack was read after the sample, 4 the second "   \
 	      "address is the link register, which may be an older return address, 8 callers of "  \

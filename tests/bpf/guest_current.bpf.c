@@ -11,6 +11,7 @@
 bool known, is_new;
 __u32 tgid;
 __u64 as_root;
+__u32 memory; /* of the task, with the page tables that are in use */
 char comm[16];
 __u32 memo = VP_IDENTITY_VCPUS;
 
@@ -27,6 +28,8 @@ int ask(struct bpf_raw_tracepoint_args *context)
 	is_new = current.is_new;
 	tgid = current.tgid;
 	as_root = current.as_root;
+	struct vp_identity_vcpu *vcpu = find_identity(1, 0, &place);
+	memory = vcpu && known ? memory_of_task(vcpu, context->args[0]) : VP_CHAIN_FAILED;
 	__builtin_memcpy(comm, current.comm, sizeof(comm));
 	return 0;
 }

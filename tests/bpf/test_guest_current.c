@@ -9,6 +9,7 @@
 #include "bpf/guest_current_abi.h"
 #include "collect/programs/identity.h"
 #include "kernel.h"
+#include "schema/chain_end.h"
 #include "schema/records.h"
 
 #include "guest_current.skel.h"
@@ -202,13 +203,37 @@ static void test_root_told(void **state)
 	guest_current_bpf__destroy(guest.programs);
 }
 
+static void expect_tables(struct guest *guest, uint64_t in_use, enum vp_chain_end expected)
+{
+	expect(guest, MS, in_use, 7, in_use);
+	assert_int_equal(guest->programs->bss->memory, expected);
+}
+
+/* The page tables in use are those of the task, or of another one. */
+static void test_memory_of_task(void **state)
+{
+	static struct guest guest;
+
+	open_guest(&guest, VP_VENDOR_AMD);
+	expect_tables(&guest, 0x5000 | 0x7, VP_CHAIN_WHOLE); /* with a PCID */
+	expect_tables(&guest, 0x5000, VP_CHAIN_WHOLE);
+	expect_tables(&guest, 0x7000, VP_CHAIN_UNREADABLE);
+	put_task(&guest, TASK, 7, va_of(OTHER_MM), "seven");
+	expect_tables(&guest, 0x6000, VP_CHAIN_WHOLE);
+	expect_tables(&guest, 0x7000, VP_CHAIN_WHOLE); /* its other one: page-table isolation */
+	put_task(&guest, TASK, 7, 0, "seven");
+	expect_tables(&guest, 0x6000, VP_CHAIN_EXITED);
+	put_task(&guest, TASK, 7, va_of(MEMORY), "seven");
+	expect_tables(&guest, 0x6000, VP_CHAIN_UNREADABLE);
+	guest_current_bpf__destroy(guest.programs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_root_by_memory),
-	    cmocka_unit_test(test_root_of_liars),
-	    cmocka_unit_test(test_many_slots),
-	    cmocka_unit_test(test_root_told),
+	    cmocka_unit_test(test_root_by_memory), cmocka_unit_test(test_root_of_liars),
+	    cmocka_unit_test(test_many_slots),     cmocka_unit_test(test_root_told),
+	    cmocka_unit_test(test_memory_of_task),
 	};
 
 	if (!vp_kernel_takes_programs("tasks of guests"))

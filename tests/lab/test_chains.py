@@ -14,8 +14,16 @@ SCENARIO = """
 host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus=1 memory=256 kernel={guest} {how}
 workload g1 calls --both
+workload g1 calls --null
 workload g1 exits --cpuid 1000 --rate 50
-command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 2
+command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 3
+"""
+# Processes that end while another one of the same program runs, with its stack at the same addresses.
+LEAVING = """
+host pcpus=1 icount=yes kernel={host}
+guest g1 vcpus=1 memory=384 kernel={guest} {how}
+workload g1 leavers
+command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 3
 """
 # Two processes of a VM that are in user space and in the same system call by turns, and a third one in another VM.
 TOGETHER = """
@@ -79,7 +87,7 @@ def check_kernel(stacks, claims, read=READ):
 def check_entry(stacks, claims):
     """The first and last instructions of a system call, where the kernel has not saved all registers, or has no stack."""
     judge([stack for stack in stacks if stack["process"] == "calls"], lambda frames: frames[-1].startswith(("entry_SYSCALL_64", "entry_SYSRETQ")),
-          lambda frames: split_at_kernel(frames)[0] == LEVELS, 2, claims, "samples in the entry code of system calls have their user space")
+          lambda frames: split_at_kernel(frames)[0] == LEVELS, 20, claims, "samples in the entry code of system calls have their user space")
 
 
 def check_walks(report, claims):
@@ -172,6 +180,19 @@ USUAL = (("bookworm", "trixie"),)
 PAGING = (("isolated", 'append="pti=on nokaslr"'), ("4 levels", f"cpu={AMD64.guest_cpu},-la57"))
 
 
+def chains_of_leaving(run, claims):
+    """Frames of a process that has no memory any more are not those of another one, whose page tables it runs with."""
+    report, stacks = stacks_of(run)
+    of_it = [stack for stack in stacks if "leave_3" in stack["frames"] and "do_exit" in stack["frames"]]
+    own = [frame for frame in (["main", "leave_1", "leave_2", "leave_3"], ["leave_3"])]
+    strange = [stack["frames"] for stack in of_it if [frame for frame in stack["frames"] if frame == "main" or "leave_" in frame or "stay_" in frame] not in own]
+    late = count(of_it, lambda stack: {"task_work_run", "exit_files"} & {*stack["frames"]})
+    claims.check(late > 50 and not strange, f"of {count(of_it, lambda stack: True)} samples of processes that exit, {late} after their memory, "
+                 f"{sum(stack['samples'] for stack in of_it if stack['frames'] in strange)} have frames of another one: {strange[:1]}")
+    ends = report["walks"]["guest_user"]
+    claims.check(ends.get("process had exited", 0) >= late, f"{late} samples came after the memory of their processes: {ends}")
+
+
 def test(host, guest, name="", how=""):
     return (f"chains: host {host}, guest {guest}{name and ', '}{name}",
             SCENARIO.format(host=host, guest=guest, how=how), chains)
@@ -181,4 +202,6 @@ TESTS = [test(*pair) for pair in USUAL]
 QUICK = [test(*pair)[0] for pair in USUAL]
 FULL = [test(host, guest) for host in SUITES for guest in SUITES if (host, guest) not in USUAL] + \
     [test("bookworm", "bookworm", *paging) for paging in PAGING] + \
+    [("chains: processes that exit", LEAVING.format(host="bookworm", guest="bookworm", how=""), chains_of_leaving),
+     ("chains: processes that exit, isolated", LEAVING.format(host="bookworm", guest="bookworm", how='append="pti=on nokaslr"'), chains_of_leaving)] + \
     [("chains: two processes, two VMs", TOGETHER.format(host="bookworm", guest="bookworm"), chains_of_several)]

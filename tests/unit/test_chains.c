@@ -682,16 +682,20 @@ static void test_host_stacks(void **state)
 	made_host(&made, 0, 4, 78, VP_MODE_USER);
 	made_frames(&made, 0, 5, 79, VP_MODE_USER, of_user, 0, VP_CHAIN_WHOLE);
 	made_host(&made, 0, 5, 79, VP_MODE_USER);
-	made_end(&made, 6);
+	made_frames(&made, 0, 6, 80, VP_MODE_USER, of_user, 1, VP_CHAIN_EXITED);
+	made_host(&made, 0, 6, 80, VP_MODE_USER);
+	made_end(&made, 7);
 	expect_no_error(vp_report_make(&naming, &options, &report));
 	vp_export_totals(&report, vp_exporter_folded(), &out);
 	assert_string_equal(vp_buffer_text(&out),
 			    "host;[unknown];0xffffffff82000000 1\n"
-			    "host;[unknown];0x1000;0xffffffff82000000 1\n"
+			    "host;[unknown];0x1000;0xffffffff82000000 2\n"
 			    "host;[unknown];0x2000;0x1000;0xffffffff82000000 1\n"
 			    "host;[unknown];0x2000;0x1000;0xffffffff81000000_[k] 2\n");
-	static const uint64_t ends[VP_WALK_ENDS] = {
-	    [VP_WALK_TOO_DEEP] = 2, [VP_WALK_UNREADABLE] = 1, [VP_WALK_NOT_WALKED] = 2};
+	static const uint64_t ends[VP_WALK_ENDS] = {[VP_WALK_TOO_DEEP] = 2,
+						    [VP_WALK_UNREADABLE] = 1,
+						    [VP_WALK_EXITED] = 1,
+						    [VP_WALK_NOT_WALKED] = 2};
 	assert_memory_equal(report.profile.walks[VP_WALK_HOST], ends, sizeof(ends));
 	out.size = 0;
 	vp_report_deinit(&report);
@@ -716,6 +720,7 @@ static void test_walk_names(void **state)
 					   "no unwind table",
 					   "invalid unwind table",
 					   "stack changed before it was read",
+					   "process had exited",
 					   "stack copy too short",
 					   "unknown register",
 					   "unknown stack pointer",

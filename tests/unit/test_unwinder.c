@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Stacks of a built guest's process, unwound by tables in its page cache. */
-#include "guest_files.h"
+#include "unwound_program.h"
 
 #include "opened_guest.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -15,148 +14,11 @@
 #include "guestreader/unwinder.h"
 #include "guestreader/worker.h"
 
-enum {
-	TGID = 5,
-	START = 0x400000, /* of the program, whose file is mapped from its begin on */
-	STACK = 0x600000, /* a large page of user space, at the begin of memory */
-	NOTE = 0x600,
-	HEADER = 0x800,        /* of the unwind tables, in the file … */
-	LATER_HEADER = 0x1400, /* … or in its second page */
-	FRAME = 0x1000,
-	INNER = 0x1800, /* functions: the first saves RBP … */
-	OUTER = 0x1900, /* … the second one is nobody's callee */
-	PAGE = 0x1000,
-};
 #define SECOND 1000000000ULL
 
-static char file_bytes[2 * PAGE];
-static uint32_t header_at = HEADER;
-static bool with_build_id;
-
-static void put_phdr(unsigned number, uint32_t type, uint64_t at, uint64_t size)
-{
-	const Elf64_Phdr segment = {.p_type = type,
-				    .p_flags = PF_R | PF_X,
-				    .p_offset = at,
-				    .p_vaddr = at,
-				    .p_filesz = size,
-				    .p_memsz = size};
-
-	memcpy(file_bytes + sizeof(Elf64_Ehdr) + number * sizeof(segment), &segment,
-	       sizeof(segment));
-}
-
-static uint32_t put_rules(uint32_t at, const void *body, uint32_t size)
-{
-	put32(file_bytes + at, size);
-	memcpy(file_bytes + at + 4, body, size);
-	return at + 4 + size;
-}
-
-static uint32_t put_function(uint32_t at, uint32_t cie, uint32_t start, const char *rules,
-			     uint32_t size)
-{
-	char body[64] = {0};
-	uint32_t words[] = {at + 4 - cie, start - (at + 8), 0x100};
-
-	memcpy(body, words, sizeof(words));
-	memcpy(body + sizeof(words) + 1, rules, size); /* after the size of augmentation data: 0 */
-	return put_rules(at, body, 32);
-}
-
-static void put_note(void)
-{
-	static const char note[] = "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0\xab\xcd\xef\1";
-
-	memcpy(file_bytes + NOTE, note, sizeof(note) - 1);
-	put_phdr(2, PT_NOTE, NOTE, sizeof(note) - 1);
-}
-
-/* The file. `ends`: the inner function is nobody's callee either. */
-static void build_file(bool ends)
-{
-	/* CFA is RSP + 8, RIP is at CFA - 8 */
-	static const char cie[24] = "\0\0\0\0\1zR\0\1\x78\x10\1\x1b\x0c\7\x8\x90\1";
-	/* after one byte: CFA is RSP + 16, RBP at CFA - 16; RIP is undefined */
-	static const char inner[] = "\x41\x0e\x10\x86\2", outer[] = "\7\x10";
-	const Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
-				   .e_phoff = sizeof(header),
-				   .e_phentsize = sizeof(Elf64_Phdr),
-				   .e_phnum = with_build_id ? 3 : 2};
-	uint32_t at = FRAME, fdes[2];
-
-	memset(file_bytes, 0, sizeof(file_bytes));
-	memcpy(file_bytes, &header, sizeof(header));
-	file_bytes[HEADER - 1] = ends; /* its first page identifies it */
-	put_phdr(0, PT_LOAD, 0, sizeof(file_bytes));
-	if (with_build_id)
-		put_note();
-	put_phdr(1, PT_GNU_EH_FRAME, header_at, 12 + 8 * 2);
-	at = put_rules(at, cie, sizeof(cie));
-	fdes[0] = at;
-	at = ends ? put_function(at, FRAME, INNER, outer, sizeof(outer))
-		  : put_function(at, FRAME, INNER, inner, sizeof(inner));
-	fdes[1] = at;
-	put_function(at, FRAME, OUTER, outer, sizeof(outer));
-	memcpy(file_bytes + header_at, "\1\x1b\3\x3b", 4);
-	put32(file_bytes + header_at + 4, FRAME - (header_at + 4));
-	put32(file_bytes + header_at + 8, 2);
-	for (uint32_t i = 0; i < 2; i++) {
-		put32(file_bytes + header_at + 12 + 8 * i, (i ? OUTER : INNER) - header_at);
-		put32(file_bytes + header_at + 16 + 8 * i, fdes[i] - header_at);
-	}
-}
-
-static uint64_t task, program_file, program_vma;
-static uint64_t stack_entry, code_entry; /* of the page table, as offsets in memory */
-
-/* A guest with the program, whose second page is in the page cache or not. */
 static void build_guest(bool whole)
 {
-	enum { PRESENT_USER = 5, LARGE = 0x80 };
-
-	build_file(false);
-	built_kernel(&guest, BUILT_NEW);
-	struct root root = built_root(&guest);
-	uint64_t dentry = built_dentry(&guest, root.dentry, "prog");
-	program_file = built_file(&guest, dentry, root.mnt);
-	const struct page_at pages[] = {{0, built_page(&guest, file_bytes, PAGE)},
-					{1, built_page(&guest, file_bytes + PAGE, PAGE)}};
-	built_page_cache(&guest, program_file, built_tree(&guest, pages, whole ? 2 : 1),
-			 sizeof(file_bytes));
-	task = built_program(&guest, &root, TGID, program_file);
-	/* its mapping is from the file's begin on */
-	uint64_t mm;
-	memcpy(&mm, built_at(&guest, task + guest.pack.at.task_mm), sizeof(mm));
-	memcpy(&program_vma, built_at(&guest, mm + guest.pack.at.mm_maple_root),
-	       sizeof(program_vma));
-	built_put64(&guest, program_vma + guest.pack.at.vma_pgoff, 0);
-	uint64_t pdpt = built_object(&guest, PAGE, PAGE) - BUILT_DIRECT;
-	uint64_t pd = built_object(&guest, PAGE, PAGE) - BUILT_DIRECT;
-	put64(guest.low + BUILT_CR3, pdpt | PRESENT_USER);
-	put64(guest.low + pdpt, pd | PRESENT_USER);
-	stack_entry = pd + 8 * (STACK >> 21);
-	code_entry = pd + 8 * (START >> 21);
-	put64(guest.low + stack_entry, 0 | LARGE | PRESENT_USER);
-}
-
-/* A stack where the inner function was called from the outer one, copied or not. */
-static struct vp_stack_job job_at(uint64_t time, uint32_t copied)
-{
-	struct vp_stack_job job = {.stack = {.time = time,
-					     .guest_pid = TGID,
-					     .task = task,
-					     .as_root = BUILT_CR3,
-					     .known = 0x1ffff,
-					     .from = STACK + 0x100,
-					     .bytes = copied}};
-	const uint64_t words[] = {0x1234, START + OUTER + 0x80};
-
-	job.stack.registers[6] = 0x77;
-	job.stack.registers[7] = STACK + 0x100;
-	job.stack.registers[16] = START + INNER + 0x10;
-	memcpy(job.stack.stack, words, copied < sizeof(words) ? copied : sizeof(words));
-	return job;
+	build_unwound(&guest, whole);
 }
 
 static void expect_chain(const struct vp_stack_job *job, uint32_t flags)
@@ -177,11 +39,11 @@ static void test_chain(void **state)
 	(void)state;
 	build_guest(true);
 	open_kernel(&opened);
-	job = job_at(SECOND, 4096);
+	job = unwound_job(SECOND, 4096);
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES);
 	assert_int_equal(job.needed, 16);
-	job = job_at(SECOND, 4096); /* by what is kept */
+	job = unwound_job(SECOND, 4096); /* by what is kept */
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES);
 	assert_int_equal(job.needed, 16);
@@ -203,7 +65,7 @@ static void unwind_short_copy(struct vp_guest_unwinder *unwinder, struct opened 
 	build_guest(true);
 	put64(guest.low + 0x108, START + OUTER + 0x80);
 	open_kernel(ret);
-	job = job_at(SECOND, 8);
+	job = unwound_job(SECOND, 8);
 	vp_guest_unwinder_run(unwinder, &ret->kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER);
 	assert_int_equal(job.needed, 16);
@@ -218,7 +80,7 @@ static void test_short_copy(void **state)
 
 	(void)state;
 	unwind_short_copy(unwinder, &opened);
-	job = job_at(SECOND, 8);
+	job = unwound_job(SECOND, 8);
 	job.stack.from += 0x10000000; /* no memory */
 	job.stack.registers[7] += 0x10000000;
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
@@ -244,11 +106,11 @@ static void test_ended_process(void **state)
 	close_guest(&opened);
 	put64(guest.low + stack_entry, 0);
 	open_kernel(&opened);
-	job = job_at(SECOND, 8);
+	job = unwound_job(SECOND, 8);
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES | VP_CHAIN_READ_LATER);
 	/* Another thread's stack was never read. */
-	job = job_at(SECOND, 8);
+	job = unwound_job(SECOND, 8);
 	job.stack.task += 64;
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.end, VP_CHAIN_UNREADABLE);
@@ -256,12 +118,52 @@ static void test_ended_process(void **state)
 	close_guest(&opened);
 }
 
+/* Unwinds a stack whose outer function is beyond the copy. */
+static void expect_reading(struct vp_guest_unwinder *unwinder, enum vp_chain_end end)
+{
+	struct vp_stack_job job = unwound_job(SECOND, 8);
+	struct opened opened;
+
+	open_kernel(&opened);
+	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
+	assert_int_equal(job.end, end);
+	close_guest(&opened);
+}
+
+/* Page tables of a process that has ended may be those of another one. */
+static void test_other_memory(void **state)
+{
+	struct vp_guest_unwinder *unwinder = vp_guest_unwinder_new();
+	char *mm;
+	uint64_t mm_before;
+	struct opened opened;
+
+	(void)state;
+	build_guest(true);
+	put64(guest.low + 0x108, START + OUTER + 0x80);
+	open_kernel(&opened);
+	struct vp_stack_job job = unwound_job(SECOND, 4096);
+	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
+	expect_chain(&job, VP_CHAIN_BY_TABLES); /* its mappings are known now, its stack is not */
+	close_guest(&opened);
+	mm = built_at(&guest, task + guest.pack.at.task_mm);
+	memcpy(&mm_before, mm, sizeof(mm_before));
+	put64(mm, 0);
+	expect_reading(unwinder, VP_CHAIN_UNREADABLE);
+	put64(mm, mm_before);
+	put32(built_at(&guest, task + guest.pack.at.task_tgid), TGID + 1);
+	expect_reading(unwinder, VP_CHAIN_UNREADABLE);
+	put32(built_at(&guest, task + guest.pack.at.task_tgid), TGID);
+	expect_reading(unwinder, VP_CHAIN_WHOLE);
+	vp_guest_unwinder_free(unwinder);
+}
+
 /* Code without a table and without a frame pointer, called by the inner function. */
 static void unwind_guess(struct vp_guest_unwinder *unwinder, struct opened *opened,
 			 uint32_t expected, uint32_t flags)
 {
 	const uint64_t words[] = {0x1234, START + INNER + 0x80, 0x5678, START + OUTER + 0x80};
-	struct vp_stack_job job = job_at(SECOND, sizeof(words));
+	struct vp_stack_job job = unwound_job(SECOND, sizeof(words));
 
 	open_kernel(opened);
 	memcpy(job.stack.stack, words, sizeof(words));
@@ -309,7 +211,7 @@ static void expect_later_page(void)
 
 	build_guest(false);
 	open_kernel(&opened);
-	job = job_at(SECOND, 16);
+	job = unwound_job(SECOND, 16);
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.count, 1);
 	assert_int_equal(job.end, VP_CHAIN_NO_TABLE);
@@ -318,10 +220,10 @@ static void expect_later_page(void)
 
 	build_guest(true);
 	open_kernel(&opened);
-	job = job_at(SECOND + SECOND / 2, 16); /* too soon */
+	job = unwound_job(SECOND + SECOND / 2, 16); /* too soon */
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.end, VP_CHAIN_NO_TABLE);
-	job = job_at(3 * SECOND, 16);
+	job = unwound_job(3 * SECOND, 16);
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES);
 	vp_guest_unwinder_free(unwinder);
@@ -352,7 +254,7 @@ static int host_copy(void)
 
 static void expect_no_table(struct vp_guest_unwinder *unwinder, const struct opened *opened)
 {
-	struct vp_stack_job job = job_at(SECOND, 16);
+	struct vp_stack_job job = unwound_job(SECOND, 16);
 
 	vp_guest_unwinder_run(unwinder, &opened->kernel, NULL, &job);
 	assert_int_equal(job.end, VP_CHAIN_NO_TABLE);
@@ -365,7 +267,7 @@ static void expect_copy_used(void)
 	struct vp_guest_unwinder *unwinder = vp_guest_unwinder_new();
 	const struct vp_build_id id = vp_build_id_of("\xab\xcd\xef\1", 4),
 				 other = vp_build_id_of("\xab\xcd\xef\2", 4);
-	struct vp_stack_job job = job_at(SECOND, 16);
+	struct vp_stack_job job = unwound_job(SECOND, 16);
 	struct vp_buffer answer = {0};
 	struct opened opened;
 
@@ -388,7 +290,7 @@ static void expect_copy_used(void)
 	expect_no_table(unwinder, &opened);
 	assert_int_equal(pwrite(copy, "\xab", 1, NOTE + 16), 1);
 	vp_guest_unwinder_take_file(unwinder, &id, copy);
-	job = job_at(SECOND, 16);
+	job = unwound_job(SECOND, 16);
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES);
 	close(copy);
@@ -445,7 +347,7 @@ static void test_passed_copy(void **state)
 	options.memory = &opened.snapshot.memory;
 	options.vcpus = opened.snapshot.vcpus.at;
 	options.n_vcpus = opened.snapshot.vcpus.count;
-	jobs.at[0] = job_at(SECOND, 16);
+	jobs.at[0] = unwound_job(SECOND, 16);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, channel), 0);
 	options.channel = channel[1];
 	/* The worker receives the first descriptor with a part of its line, then both lines. */
@@ -479,17 +381,17 @@ static void test_reused_file(void **state)
 	(void)state;
 	build_guest(true);
 	open_kernel(&opened);
-	job = job_at(SECOND, 16);
+	job = unwound_job(SECOND, 16);
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	expect_chain(&job, VP_CHAIN_BY_TABLES);
 	close_guest(&opened);
 
-	build_file(true);
+	unwound_file(true);
 	const struct page_at pages[] = {{0, built_page(&guest, file_bytes, PAGE)},
 					{1, built_page(&guest, file_bytes + PAGE, PAGE)}};
 	built_page_cache(&guest, program_file, built_tree(&guest, pages, 2), sizeof(file_bytes));
 	open_kernel(&opened);
-	job = job_at(2 * SECOND, 16);
+	job = unwound_job(2 * SECOND, 16);
 	job.stack.as_root += 2 * PAGE;
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.count, 1);
@@ -509,7 +411,7 @@ static void map_program(struct opened *opened, uint64_t start)
 static bool is_unwound(struct vp_guest_unwinder *unwinder, const struct opened *opened,
 		       uint64_t time)
 {
-	struct vp_stack_job job = job_at(time, 16);
+	struct vp_stack_job job = unwound_job(time, 16);
 
 	vp_guest_unwinder_run(unwinder, &opened->kernel, NULL, &job);
 	return job.count == 2 && job.end == VP_CHAIN_WHOLE;
@@ -559,11 +461,11 @@ static void test_no_process(void **state)
 	(void)state;
 	build_guest(true);
 	open_kernel(&opened);
-	job = job_at(SECOND, 16);
+	job = unwound_job(SECOND, 16);
 	job.stack.guest_pid = TGID + 1;
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.count, 0);
-	job = job_at(SECOND, 16);
+	job = unwound_job(SECOND, 16);
 	job.stack.task = 8;
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.count, 0);
@@ -586,7 +488,7 @@ static void test_bounds(void **state)
 		put64(guest.low + at, START + INNER + 0x10);
 	open_kernel(&opened);
 	do {
-		job = job_at(SECOND, 0);
+		job = unwound_job(SECOND, 0);
 		job.stack.registers[7] = job.stack.from = STACK;
 		vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 		assert_true(job.count <= VP_CHAIN_LONGEST);
@@ -594,7 +496,7 @@ static void test_bounds(void **state)
 	} while (job.end == VP_CHAIN_TOO_DEEP && ++runs < 100000);
 	/* 32 Mi units for stacks of 255 rows with 64 each, and a page with 1000. */
 	assert_in_range(deep, 10, (32 << 20) / ((VP_CHAIN_LONGEST - 1) * 64 + 1000) + 1);
-	job = job_at(2 * SECOND, 0);
+	job = unwound_job(2 * SECOND, 0);
 	job.stack.registers[7] = job.stack.from = STACK;
 	vp_guest_unwinder_run(unwinder, &opened.kernel, NULL, &job);
 	assert_int_equal(job.end, VP_CHAIN_TOO_DEEP);
@@ -607,10 +509,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_chain),        cmocka_unit_test(test_guess),
 	    cmocka_unit_test(test_short_copy),   cmocka_unit_test(test_ended_process),
-	    cmocka_unit_test(test_missing_page), cmocka_unit_test(test_no_process),
-	    cmocka_unit_test(test_bounds),       cmocka_unit_test(test_reused_file),
-	    cmocka_unit_test(test_late_mapping), cmocka_unit_test(test_copy),
-	    cmocka_unit_test(test_passed_copy),
+	    cmocka_unit_test(test_other_memory), cmocka_unit_test(test_missing_page),
+	    cmocka_unit_test(test_no_process),   cmocka_unit_test(test_bounds),
+	    cmocka_unit_test(test_reused_file),  cmocka_unit_test(test_late_mapping),
+	    cmocka_unit_test(test_copy),         cmocka_unit_test(test_passed_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

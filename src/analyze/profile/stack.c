@@ -31,6 +31,7 @@ const char *vp_walk_end_name(enum vp_walk_end end)
 					    [VP_WALK_NO_RULE] = "no unwind table",
 					    [VP_WALK_BAD_RULE] = "invalid unwind table",
 					    [VP_WALK_CHANGED] = "stack changed before it was read",
+					    [VP_WALK_EXITED] = "process had exited",
 					    [VP_WALK_NO_STACK] = "stack copy too short",
 					    [VP_WALK_NO_REGISTER] = "unknown register",
 					    [VP_WALK_NO_POINTER] = "unknown stack pointer",
@@ -147,7 +148,8 @@ static enum vp_walk_end end_of_walk(const struct vp_chain_walk *walk)
 				       [VP_CHAIN_NO_TABLE] = VP_WALK_NO_RULE,
 				       [VP_CHAIN_BAD_TABLE] = VP_WALK_BAD_RULE,
 				       [VP_CHAIN_NO_REGISTER] = VP_WALK_NO_REGISTER,
-				       [VP_CHAIN_CHANGED] = VP_WALK_CHANGED};
+				       [VP_CHAIN_CHANGED] = VP_WALK_CHANGED,
+				       [VP_CHAIN_EXITED] = VP_WALK_EXITED};
 
 	if (walk->guessed && walk->end == VP_CHAIN_WHOLE)
 		return VP_WALK_GUESSED;

@@ -21,6 +21,7 @@ enum vp_walk_end {
 	VP_WALK_NO_RULE,     /* code without unwind table */
 	VP_WALK_BAD_RULE,    /* an invalid unwind table */
 	VP_WALK_CHANGED,     /* not a return address, in a part that was read after the sample */
+	VP_WALK_EXITED,      /* the process had no memory any more */
 	VP_WALK_NO_STACK,    /* outside the recorded bytes of the kernel stack */
 	VP_WALK_NO_REGISTER, /* the rule needs an unknown register */
 	VP_WALK_NO_POINTER,  /* unknown stack pointer (Intel) */
