@@ -271,7 +271,8 @@ static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 slot,
 	/* A host interrupt came first: the time since then already counts as KERNEL. */
 	if (vcpu->state == VP_STATE_KERNEL && (vcpu->flags & whole) == VP_EXIT_OPEN)
 		return;
-	__u64 now = at ? at : bpf_ktime_get_ns(), passed = now - vcpu->since;
+	__u64 now = end_of_visit(vcpu->since, at ? at : bpf_ktime_get_ns());
+	__u64 passed = now - vcpu->since;
 	if (vcpu->state != VP_STATE_GUEST || (__s64)passed < 0) {
 		note_late_exit(vcpu, slot, now);
 		return;
@@ -308,6 +309,15 @@ static __always_inline bool is_exit_of_hit(struct vp_account_here *here,
 	return here->hit_reason;
 }
 
+/* Arm: the loader chooses the function. */
+SEC("?fentry/kvm_vgic_sync_hwstate")
+int note_left(void *context)
+{
+	if (enabled)
+		note_left_guest();
+	return 0;
+}
+
 /* False: the vCPU is not accounted. On Arm, KVM reports an exit long after it. If it will be timed,
  * the clock is read first there: what this program does is not added to the guest's time. */
 static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context, __u32 *reason,
@@ -317,6 +327,8 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 	bool is_timed = vendor == VP_VENDOR_ARM && enabled && (!samples_exits || here->times_next);
 	__u64 at = is_timed ? bpf_ktime_get_ns() : 0;
 
+	if (vendor == VP_VENDOR_ARM && enabled)
+		learn_switches(context->args[0], context->args[2]);
 	if (!enabled || is_exit_of_hit(here, context))
 		return false;
 	__u64 first = context->args[0];
@@ -450,8 +462,8 @@ static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm,
 
 	if (!vcpu)
 		return false;
-	__u64 at = here->hit_at, end = here->hit_end;
-	__u64 guest = at - vcpu->since, irq = end - at, kernel = now - end;
+	__u64 at = here->hit_at, end = here->hit_end, left = end_of_visit(vcpu->since, at);
+	__u64 guest = left - vcpu->since, irq = end - at, kernel = now - end + at - left;
 	if ((__s64)(guest | irq | kernel) < 0)
 		return false;
 	here->hit = here->hit_reason = 0;
@@ -460,7 +472,7 @@ static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm,
 	vcpu->states[VP_STATE_KERNEL] += kernel;
 	vcpu->since = now;
 	add_irq(vcpu, source, irq);
-	struct vp_account_exit *exit = count_exit(vcpu, slot, reason, now - at);
+	struct vp_account_exit *exit = count_exit(vcpu, slot, reason, now - left);
 	if (!exit)
 		return true;
 	exit->stolen += irq;
@@ -561,6 +573,25 @@ static __always_inline bool enter_untimed(struct bpf_raw_tracepoint_args *contex
 	return true;
 }
 
+/* Arm: the last instructions before the switch to the guest. The time since the program read the
+ * clock is the host's. */
+static __always_inline void enter_guest(struct vp_account_vcpu *vcpu, __u64 pc)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	note_entered(pc, now);
+	if (!vcpu || vcpu->state != VP_STATE_GUEST)
+		return;
+	account_set_busy(vcpu, 1);
+	__u64 passed = now - vcpu->since;
+	if ((__s64)passed > 0) {
+		vcpu->states[VP_STATE_KERNEL] += passed;
+		vcpu->since = now;
+		emit_state(vcpu, VP_STATE_KERNEL, 0, passed, now);
+	}
+	account_set_busy(vcpu, 0);
+}
+
 SEC("raw_tp/kvm_entry")
 int note_entry(struct bpf_raw_tracepoint_args *context)
 {
@@ -568,11 +599,18 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 
 	if (!counts && !notifies_freplace)
 		return 0;
-	if (counts && samples_exits && enter_untimed(context))
+	if (counts && samples_exits && enter_untimed(context)) {
+		if (vendor == VP_VENDOR_ARM)
+			enter_guest(0, context->args[0]);
 		return 0;
+	}
 	__u64 now = counts ? account_entry(context) : bpf_ktime_get_ns();
 	if (notifies_freplace)
 		entry_hook(now);
+	if (counts && vendor == VP_VENDOR_ARM) {
+		__u32 slot = this_here()->vcpu;
+		enter_guest(slot ? vcpu_at(slot) : 0, context->args[0]);
+	}
 	return 0;
 }
 

@@ -75,7 +75,7 @@ static __noinline int time_hit_late(struct vp_account_here *here, struct vp_acco
 {
 	if (!here || !vcpu)
 		return 0;
-	leave_guest(vcpu, bpf_ktime_get_ns());
+	end_guest(vcpu, bpf_ktime_get_ns());
 	vcpu->reason = here->hit_reason;
 	vcpu->flags |= VP_REASON_KNOWN;
 	here->hit_reason = 0;

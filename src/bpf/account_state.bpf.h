@@ -4,6 +4,7 @@
 #define VP_BPF_ACCOUNT_STATE_H
 
 #include "bpf/account_abi.h"
+#include "bpf/guest_visit.bpf.h"
 #include "bpf/sched_compat.bpf.h"
 #include "schema/records.h"
 
@@ -207,20 +208,27 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 	return passed;
 }
 
-/* The guest was left, without an event so far: KVM handles interrupts before the tracepoint
- * kvm_exit. */
-static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
+static __always_inline void end_guest(struct vp_account_vcpu *vcpu, __u64 at)
 {
-	__u64 passed = now - vcpu->since;
+	__u64 passed = at - vcpu->since;
 
 	if ((__s64)passed > 0) {
 		vcpu->states[VP_STATE_GUEST] += passed;
-		vcpu->since = now;
-		emit_state(vcpu, VP_STATE_GUEST, 0, passed, now);
+		vcpu->since = at;
+		emit_state(vcpu, VP_STATE_GUEST, 0, passed, at);
 	}
 	vcpu->exit_at = vcpu->since;
 	vcpu->flags |= VP_EXIT_OPEN;
 	vcpu->state = VP_STATE_KERNEL;
+}
+
+/* The guest was left, without an event so far: KVM handles interrupts before the tracepoint
+ * kvm_exit. */
+static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
+{
+	end_guest(vcpu, end_of_visit(vcpu->since, now));
+	if (vendor == VP_VENDOR_ARM)
+		charge(vcpu, now);
 }
 
 /* Interrupts the state GUEST of an exit that is not timed, until the present event has ended. */

@@ -2,7 +2,8 @@
 /*
  * Intel: data of the last VM exit on this pCPU, from the tracepoint kvm_exit. exit_event.bpf.c
  * writes it before other programs at kvm_exit run. An interrupt that hits the guest follows
- * immediately, with interrupts off in between. The loader shares one map among all objects.
+ * immediately, with interrupts off in between. Arm: times of the last entry and exit. The loader
+ * shares one map among all objects.
  */
 #ifndef VP_BPF_LAST_EXIT_BPF_H
 #define VP_BPF_LAST_EXIT_BPF_H

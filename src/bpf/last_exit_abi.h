@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The last VM exit of a pCPU, written by exit_event.bpf.c; shared with
+/* The last VM exit of a pCPU, written by exit_event.bpf.c, on Arm by account.bpf.c; shared with
  * collect/programs/exit_event.c. */
 #ifndef VP_BPF_LAST_EXIT_ABI_H
 #define VP_BPF_LAST_EXIT_ABI_H
@@ -16,6 +16,9 @@ struct vp_last_exit {
 	__u32 interruption; /* interruption information: the vector is in its low byte */
 	__u32 known;        /* all fields are valid */
 	__u32 padding;
+	/* Arm, by account.bpf.c: when the guest was last entered and left, ns; where it was
+	 * entered; what the switches to a guest and back take, ns, or 0: not known yet. */
+	__u64 entered_at, left_at, entry_pc, switches;
 	__u64 words[VP_NEAR_WORDS]; /* scratch space of read_numbers() */
 };
 

@@ -4,6 +4,7 @@
 #define VP_BPF_SAMPLER_VCPU_H
 
 #include "bpf/arch.bpf.h"
+#include "bpf/guest_visit.bpf.h"
 #include "bpf/kvm_arm.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/last_exit.bpf.h"
@@ -270,10 +271,12 @@ static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_
 /*
  * On AMD the exit reason distinguishes them, except for a second interrupt right after the first.
  * An NMI after an exit for something else arrives at the same instruction as an NMI that caused the
- * exit.
+ * exit. On Arm, interrupts that were pending at the entry hit the host.
  */
 static __always_inline bool exit_was_by_interrupt(const struct vcpu_regs *words)
 {
+	if (vendor == VP_VENDOR_ARM)
+		return !(words->flags & VP_HAS_CPL) || !left_at_once(words->ip);
 	if (seen_by == VP_SEEN_BY_NMI)
 		return words->flags & VP_HAS_EXIT_REASON && words->exit_reason == AMD_NMI;
 	return vendor != VP_VENDOR_AMD || !(words->flags & VP_HAS_EXIT_REASON) ||

@@ -306,6 +306,8 @@ static struct vp_error *write_dump(struct worker *worker, bool symbols)
 
 	if (worker->options->dump < 0)
 		return vp_error_new("no output for the symbol map");
+	if (symbols)
+		vp_guest_kernel_find_modules(&worker->kernel);
 	VP_TRY(vp_guest_dump_write(worker->dump, &worker->kernel, worker->options->dump, symbols,
 				   &processes));
 	vp_buffer_printf(&worker->answer, "wrote %zx\n", processes);

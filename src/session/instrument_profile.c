@@ -8,7 +8,9 @@
 #include "collect/guests/guest_watch.h"
 #include "collect/programs/identity.h"
 #include "collect/programs/sampler.h"
+#include "host/host.h"
 #include "schema/memory_outcome.h"
+#include "schema/records.h"
 #include "schema/weighting.h"
 #include "session/identity_user.h"
 #include "session/instrument.h"
@@ -49,7 +51,7 @@ static struct vp_error *profile_open(struct vp_instrument *instrument, struct vp
 			  "sampling by cpu-clock instead of cycles: KVM passes the PMU to guests "
 			  "(enable_mediated_pmu), and no VM could start while cycles are sampled");
 	services->unwind_tables |= options->with_chains;
-	if (profile->trigger.by_time)
+	if (profile->trigger.by_time || vp_host_vendor() == VP_VENDOR_ARM)
 		vp_session_enable_exit_rip(instrument->session);
 	struct vp_sampler_options sampling = {
 	    .trigger = &profile->trigger,

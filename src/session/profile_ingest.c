@@ -40,7 +40,7 @@ static void see_guest_sample(struct vp_profile_instrument *profile,
 	if (!watch)
 		return;
 	if (sample->mode == VP_MODE_GUEST_KERNEL)
-		vp_guest_watch_note_kernel(watch, sample->vm, sample->ip);
+		vp_guest_watch_note_kernel(watch, sample);
 	else if (sample->flags & VP_BY_MEMORY)
 		vp_guest_watch_hit(watch, sample);
 }

@@ -167,6 +167,26 @@ run_of = test_trace.critical_path
 
 run_late_bookworm.is_virtual = True
 run_late_trixie.is_virtual = True
+# A vCPU that comes online during the recording, and is the only busy one.
+ONLINE = HOST + """ kernel=trixie
+guest g1 vcpus=2 memory=256 truth=no kernel=trixie append="maxcpus=1"
+command vperf record -e cpu-clock --no-agent -o /out/rec --vm g1 -- sh -c 'sleep 1; lab-guest run g1 sh -c \
+"echo 1 >/sys/devices/system/cpu/cpu1/online; busybox taskset 2 shares fast=100 --iterations 20000"'
+""".replace("\\\n", "")
+
+
+def online(run, claims):
+    said = run.command_output(1, "err")
+    claims.check(said.count("guest memory is not read for now: a vCPU came online") == 1, "that a vCPU came online is said once")
+    found = float(re.search(r"the kernel was found again after ([\d.]+) s", said)[1])
+    rows = json.loads(vperf("report", "--view", "unified", "--format", "json", str(run.recording())).stdout)["rows"]
+    own = sum(row["samples"] for row in rows if row["vm"] == "g1" and row["function"] == "share_a" and row["process"] == "shares")
+    unknown = sum(row["samples"] for row in rows if row["vm"] == "g1" and not row["process"])
+    claims.check(own > 3000, f"the process on the new vCPU has {own} samples, more than 3 s of it")
+    # A sample is 1 ms. Not known is what ran from the first sample of the new vCPU until the kernel was found again.
+    claims.check(0 < unknown <= 1000 * found + 100, f"{unknown} samples of the guest have no process, the kernel was found after {found} s")
+
+
 TESTS = []
 QUICK = ()
 FULL = [("64-bit Arm, switches of a guest's threads", SWITCHES, switches),
@@ -174,6 +194,7 @@ FULL = [("64-bit Arm, switches of a guest's threads", SWITCHES, switches),
         ("64-bit Arm, critical path", CRITICAL, run_of),
         ("64-bit Arm, a module that comes", run_late_bookworm, late_module),
         ("64-bit Arm, a module that comes, host and guest trixie", run_late_trixie, late_module),
+        ("64-bit Arm, a vCPU that comes online", ONLINE, online),
         ("64-bit Arm, processes that end", LIVES.format(host="bookworm", guest="", count=STORM), lives),
         ("64-bit Arm, processes that end, host and guest trixie", LIVES.format(host="trixie", guest="kernel=trixie", count=STORM), lives),
         ("64-bit Arm, functions of modules", MODULES.format(host="bookworm", guest=""), modules),

@@ -752,6 +752,28 @@ static void test_modules_later(void **state)
 	vp_vec_deinit(&packs);
 }
 
+/* The first module is loaded after the kernel was found. */
+static void test_first_module(void **state)
+{
+	static const char *const names[] = {"virtio_net"};
+	enum { LIST = 0x740 };
+	struct vp_buffer now = {0};
+	struct opened opened;
+
+	make_arm(12, 48, true);
+	expect_no_error(open_arm(&opened));
+	vp_guest_kernel_find_modules(&opened.kernel);
+	assert_int_equal(opened.kernel.pack.symbol.modules.offset, VP_PACK_NONE);
+	put_modules(LIST, names, 1);
+	arm_snapshot(&now);
+	assert_int_equal(now.size, opened.bytes.size);
+	memcpy(opened.bytes.bytes, now.bytes, now.size);
+	vp_buffer_deinit(&now);
+	vp_guest_kernel_find_modules(&opened.kernel);
+	assert_int_equal(opened.kernel.pack.symbol.modules.offset, LIST);
+	close_arm(&opened);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -774,6 +796,7 @@ int main(void)
 	    cmocka_unit_test(test_forks),
 	    cmocka_unit_test(test_percpu_code),
 	    cmocka_unit_test(test_modules_later),
+	    cmocka_unit_test(test_first_module),
 	};
 
 	vp_guest_memory_add(&memory, 0, 1ULL << 47, 0);

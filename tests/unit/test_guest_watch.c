@@ -272,6 +272,16 @@ static bool step_until(struct vp_guest_watch *watch, const struct vp_vm *vm, boo
 	return vp_guest_watch_has_found(watch, vm) == found;
 }
 
+/* A sample in the guest's kernel, of a vCPU whose current task is not known. */
+static void note_sample(struct vp_guest_watch *watch, const struct vp_vm *vm, uint32_t vcpu,
+			uint64_t ip)
+{
+	const struct vp_guest_sample sample = {
+	    .vm = vp_vm_id(vm), .vcpu = vcpu, .ip = ip, .time = vp_clock_monotonic()};
+
+	vp_guest_watch_note_kernel(watch, &sample);
+}
+
 /* Every reboot starts the count of tries anew, and a guest that is off for an hour is found. */
 static void test_reboots(void **state)
 {
@@ -316,7 +326,7 @@ static uint64_t time_to_find(uint64_t address)
 	vp_guest_watch_add(watch, &vm);
 	for (int minutes = 0; minutes < 60; minutes++) {
 		for (int i = 0; address && i < 60; i++)
-			vp_guest_watch_note_kernel(watch, vm.pid, 0x1000);
+			note_sample(watch, &vm, 0, 0x1000);
 		step_by(watch, 60000);
 	}
 	assert_false(vp_guest_watch_has_found(watch, &vm));
@@ -324,7 +334,7 @@ static uint64_t time_to_find(uint64_t address)
 	uint64_t back = vp_clock_monotonic();
 	for (int i = 0; i < MAX_STEPS && !vp_guest_watch_has_found(watch, &vm); i++) {
 		if (address)
-			vp_guest_watch_note_kernel(watch, vm.pid, address);
+			note_sample(watch, &vm, 0, address);
 		step_by(watch, 50);
 	}
 	assert_true(vp_guest_watch_has_found(watch, &vm));
@@ -737,6 +747,41 @@ static void test_number_used_again(void **state)
 	free_built(watch, &notices);
 }
 
+/* A vCPU that was offline when the kernel was found: the kernel is searched again, at once, but not
+ * again and again if the vCPU stays unknown. */
+static void test_vcpu_comes_online(void **state)
+{
+	enum { LATER = 3, SEARCHES = 4 };
+	static const char found[] = "the kernel was found again after";
+	const uint64_t ip = 0xffffffff81000000, second = 1000000000;
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_checking(&notices, &forgotten, NEVER_S);
+	struct vp_vm vm = {.pid = (uint32_t)start_vmm(), .name = "g1", .at_start = true};
+
+	vp_guest_watch_add(watch, &vm);
+	assert_true(step_until(watch, &vm, true));
+	for (int i = 0; i < 10; i++) {
+		note_sample(watch, &vm, 0, ip);
+		step(watch);
+	}
+	assert_int_equal(notices.count, 0);
+	/* After 0, 1, 3 and 7 s; then after 15 s. */
+	unsigned before = listed;
+	for (uint64_t start = vp_clock_monotonic(); vp_clock_monotonic() < start + 12 * second;) {
+		note_sample(watch, &vm, LATER, ip);
+		step(watch);
+	}
+	assert_true(step_until(watch, &vm, true));
+	assert_int_equal(listed - before, SEARCHES);
+	assert_int_equal(notices.count, 2 * SEARCHES);
+	assert_non_null(strstr(notices.at[0], "a vCPU came online"));
+	assert_non_null(strstr(notices.at[1], found));
+	assert_true(strtod(strstr(notices.at[1], found) + sizeof(found), NULL) < 2);
+	end_vmm((pid_t)vm.pid);
+	free_built(watch, &notices);
+}
+
 /* Memory that is kept from the host is not looked into, not even once, and that is said. */
 static void test_protected(void **state)
 {
@@ -775,6 +820,7 @@ int main(void)
 	    cmocka_unit_test(test_later_mappings),
 	    cmocka_unit_test(test_java),
 	    cmocka_unit_test(test_number_used_again),
+	    cmocka_unit_test(test_vcpu_comes_online),
 	    cmocka_unit_test(test_protected),
 	    cmocka_unit_test(test_not_found_is_told_at_once),
 	    cmocka_unit_test(test_what_is_not_told),

@@ -215,7 +215,7 @@ void vp_guest_drop_results(struct vp_guest_watch *watch, struct guest *guest,
 	uint64_t now = vp_clock_monotonic();
 
 	if (was_found)
-		guest->retry = (struct vp_guest_retry){.failed = now};
+		guest->retry = (struct vp_guest_retry){.failed = guest->has_new_vcpu ? 0 : now};
 	else
 		vp_guest_retry_fail(&guest->retry, now);
 	if (was_found && !guest->lost_at)
@@ -227,6 +227,7 @@ void vp_guest_drop_results(struct vp_guest_watch *watch, struct guest *guest,
 	free(guest->problem);
 	guest->problem = vp_strdup(vp_error_message(error));
 	vp_error_free(error);
+	guest->has_new_vcpu = false;
 	guest->state = GUEST_LOST;
 	watch->any_lost = true;
 }
@@ -789,15 +790,35 @@ static bool is_to_search(const struct vp_guest_watch *watch, const struct guest 
 	       vp_guest_retry_is_due(&guest->retry, watch->sampled, now) && vmm_runs(watch, guest);
 }
 
-void vp_guest_watch_note_kernel(struct vp_guest_watch *watch, uint32_t vm, uint64_t ip)
+/* A sample of a vCPU whose current task is not known. The registers with which it is found are
+ * those of the time when the vCPU thread last lost its pCPU: one search may not be enough. */
+static void note_vcpu(struct guest *guest, const struct vp_guest_sample *sample)
 {
-	watch->sampled = true;
-	if (!watch->any_lost) /* as for most samples */
+	enum { LONGEST_PAUSE = 6 }; /* 2^n s */
+
+	if (!guest->finding.cpus.count || sample->time < guest->vcpu_due)
 		return;
-	struct guest *guest = vp_guest_of(watch, vm);
+	vp_vec_each (&guest->finding.cpus, cpu)
+		if (cpu->vcpu == sample->vcpu)
+			return;
+	guest->has_new_vcpu = true;
+	guest->vcpu_due = sample->time + (SECOND << guest->vcpu_tries);
+	guest->vcpu_tries += guest->vcpu_tries < LONGEST_PAUSE;
+}
+
+void vp_guest_watch_note_kernel(struct vp_guest_watch *watch, const struct vp_guest_sample *sample)
+{
+	bool is_known = sample->flags & VP_BY_MEMORY;
+
+	watch->sampled = true;
+	if (is_known && !watch->any_lost) /* as for most samples */
+		return;
+	struct guest *guest = vp_guest_of(watch, sample->vm);
 
 	if (guest && guest->state == GUEST_LOST)
-		vp_guest_retry_note(&guest->retry, ip);
+		vp_guest_retry_note(&guest->retry, sample->ip);
+	else if (guest && guest->state == GUEST_READY && !is_known)
+		note_vcpu(guest, sample);
 }
 
 void vp_guest_watch_step(struct vp_guest_watch *watch)
@@ -812,6 +833,9 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 			step_ended(watch, guest);
 		else if (guest_watch_is_waiting(guest))
 			vp_guest_poll(watch, guest, 0);
+		else if (guest->state == GUEST_READY && guest->has_new_vcpu &&
+			 vp_guest_reader_listens(guest->reader, 0))
+			guest_watch_leave(watch, guest, vp_error_new("a vCPU came online"));
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			guest_watch_check(watch, guest);
 		else if (is_to_search(watch, guest, now))

@@ -69,8 +69,9 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 void vp_guest_watch_step(struct vp_guest_watch *watch);
 /* Notes a sample in user space of that guest thread, unless it was seen recently. */
 void vp_guest_watch_note_task(struct vp_guest_watch *watch, const struct vp_guest_task *task);
-/* Notes a sample in a guest kernel: one in Linux makes a search that is not due yet due soon. */
-void vp_guest_watch_note_kernel(struct vp_guest_watch *watch, uint32_t vm, uint64_t ip);
+/* Notes a sample in a guest kernel: one in Linux makes a search that is not due yet due soon. One
+ * of a vCPU that was offline when the kernel was found makes another search. */
+void vp_guest_watch_note_kernel(struct vp_guest_watch *watch, const struct vp_guest_sample *sample);
 /* Notes a sample in user space of a guest. For generated code and interpreted methods, the name is
  * read soon. */
 void vp_guest_watch_hit(struct vp_guest_watch *watch, const struct vp_guest_sample *sample);

@@ -42,6 +42,9 @@ struct guest {
 	uint64_t lost_ns;            /* total time without the kernel … */
 	char *lost_why;              /* … and the last reason */
 	struct vp_guest_retry retry; /* of a lost guest */
+	bool has_new_vcpu;           /* samples are of a vCPU that was not online at the search */
+	unsigned vcpu_tries;         /* number of searches because of that … */
+	uint64_t vcpu_due;           /* … and the earliest time of the next one */
 	bool is_protected;           /* its memory is protected from the host: no retries */
 	bool ended;                  /* the VM ended: its map is read once more, then nothing */
 	bool put_away;               /* its map was moved to the recording */

@@ -18,6 +18,7 @@
 #include "collect/programs/load.h"
 #include "host/host.h"
 #include "host/kernel_btf.h"
+#include "host/kernel_function.h"
 #include "host/source.h"
 #include "schema/account_grade.h"
 #include "schema/account_terms.h"
@@ -206,6 +207,23 @@ static void choose_scheduler(const struct bpf_object *object)
 	}
 }
 
+/* Arm: selects the function that KVM calls first after guest mode, if this kernel (since v6.4) can
+ * run programs at functions. */
+static void choose_left(const struct account_bpf *programs)
+{
+	/* The first one until Linux 6.13; the second one only with a PMU for guests. */
+	static const char *const functions[] = {"kvm_arm_clear_debug", "kvm_pmu_sync_hwstate",
+						"kvm_vgic_sync_hwstate"};
+	struct bpf_program *program = programs->progs.note_left;
+	struct vp_kernel_function unused;
+	int result = -1;
+
+	if (vp_kernel_function_find("/proc/kallsyms", "register_ftrace_direct", &unused))
+		for (size_t i = 0; result && i < VP_ARRAY_SIZE(functions); i++)
+			result = bpf_program__set_attach_target(program, 0, functions[i]);
+	bpf_program__set_autoload(program, !result);
+}
+
 /* Selects programs that find the guest physical address of an exit. On AMD, the exit itself has
  * it. */
 static void choose_programs(struct account_bpf *programs)
@@ -216,6 +234,8 @@ static void choose_programs(struct account_bpf *programs)
 	bpf_program__set_autoload(programs->progs.note_fast_mmio, vendor == VP_VENDOR_INTEL);
 	bpf_program__set_autoload(programs->progs.note_mmio,
 				  vendor == VP_VENDOR_INTEL || vendor == VP_VENDOR_AMD);
+	if (vendor == VP_VENDOR_ARM)
+		choose_left(programs);
 }
 
 static struct vp_error *open_programs(void *context, const struct bpf_object_open_opts *options,

@@ -14,9 +14,13 @@ struct vp_exit_event {
 
 struct vp_exit_event *vp_exit_event_open(void)
 {
-	if (vp_host_vendor() != VP_VENDOR_INTEL)
+	enum vp_vendor vendor = vp_host_vendor();
+
+	if (vendor != VP_VENDOR_INTEL && vendor != VP_VENDOR_ARM)
 		return NULL;
 	struct exit_event_bpf *programs = exit_event_bpf__open();
+	if (programs && vendor == VP_VENDOR_ARM)
+		bpf_program__set_autoload(programs->progs.note_last_exit, false);
 	if (!programs ||
 	    bpf_map__set_max_entries(programs->maps.last_exit,
 				     (uint32_t)libbpf_num_possible_cpus()) ||

@@ -2,7 +2,8 @@
 /*
  * On Intel, the guest RIP is in the VMCS, which only the CPU reads. This event at each VM exit
  * makes KVM read it there (bpf/exit_event.bpf.c), for all programs that run later. One is enough;
- * each has a cost for the vCPUs.
+ * each has a cost for the vCPUs. On 64-bit Arm there is only the map: accounting writes when a
+ * guest was entered and left, for samples.
  */
 #ifndef VP_COLLECT_PROGRAMS_EXIT_EVENT_H
 #define VP_COLLECT_PROGRAMS_EXIT_EVENT_H
@@ -12,8 +13,8 @@
 struct bpf_map;
 struct vp_exit_event;
 
-/* Open it before programs at kvm_exit that need the guest RIP. NULL: not Intel's KVM, or the kernel
- * lacks the event. */
+/* Open it before programs at kvm_exit that need it. NULL: AMD, or the kernel lacks Intel's event.
+ */
 struct vp_exit_event *vp_exit_event_open(void);
 /* NULL is allowed. */
 void vp_exit_event_close(struct vp_exit_event *event);

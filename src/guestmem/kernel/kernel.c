@@ -364,6 +364,17 @@ struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 	return vp_guest_kernel_read(&found, packs, seed, ret);
 }
 
+void vp_guest_kernel_find_modules(struct vp_guest_kernel *kernel)
+{
+	struct vp_buffer image = {0};
+
+	if (kernel->view.memory->arch != VP_GUEST_ARM64 || !is_before_modules(&kernel->pack))
+		return;
+	read_image(&kernel->view, &image);
+	vp_guest_places_find_modules(kernel, &image);
+	vp_buffer_deinit(&image);
+}
+
 void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel)
 {
 	free(kernel->lacks);

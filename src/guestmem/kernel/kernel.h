@@ -38,6 +38,10 @@ struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 				      struct vp_guest_kernel *ret) VP_MUST_CHECK;
 void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
 
+/* 64-bit Arm: searches for the list of modules if it is unknown: it cannot be recognized before the
+ * first module is loaded. */
+void vp_guest_kernel_find_modules(struct vp_guest_kernel *kernel);
+
 /* Copies the symbol tables from the image, with zeros for unreadable pages; `tables`: offsets in
  * the copy. False: the pack's offsets are invalid. */
 bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buffer *bytes,
