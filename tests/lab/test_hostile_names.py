@@ -40,8 +40,11 @@ def until(done):
         time.sleep(0.5)
 def fetch(path, **headers):
     return urllib.request.urlopen(urllib.request.Request("http://127.0.0.1:9757/" + path, headers=headers), timeout=60).read()
+def has_vcpu(vm):
+    return any(os.readlink(fd).startswith("anon_inode:kvm-vcpu") for fd in glob.glob(f"/proc/{vm.pid}/fd/*") if os.path.islink(fd))
+# vperfd finds them when it starts: an idle one has no events later.
 vms = [start(number) for number in range(len(names) - 1)]
-time.sleep(3)
+until(lambda: all(map(has_vcpu, vms)))
 with open("/out/said", "wb") as said:
     daemon = subprocess.Popen(["vperfd", "-c", "/run/d/conf"], stderr=said)
 until(lambda: glob.glob("/run/d/store/2*Z/recording") and os.path.exists("/run/d/store/flight/control"))
