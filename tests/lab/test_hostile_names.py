@@ -17,7 +17,7 @@ from lab import REPOSITORY, VPERF, page_with
 sys.path.insert(0, str(REPOSITORY / "tests/commands"))
 from hostile_names import NAMES, Scripts, check_answers, check_exports, printable  # noqa: E402
 
-# Starts all VMs but one, vperfd, and the last VM, which is the thief. Ends the VMs when a finding, its snapshot and samples
+# Starts vperfd, all VMs but one, and the last VM, which is the thief. Ends the VMs when a finding, its snapshot and samples
 # exist. The store and what was served go to /out.
 ATTACK = r"""
 import base64, glob, json, os, subprocess, sys, time, urllib.request
@@ -42,12 +42,12 @@ def fetch(path, **headers):
     return urllib.request.urlopen(urllib.request.Request("http://127.0.0.1:9757/" + path, headers=headers), timeout=60).read()
 def has_vcpu(vm):
     return any(os.readlink(fd).startswith("anon_inode:kvm-vcpu") for fd in glob.glob(f"/proc/{vm.pid}/fd/*") if os.path.islink(fd))
-# vperfd finds them when it starts: an idle one has no events later.
-vms = [start(number) for number in range(len(names) - 1)]
-until(lambda: all(map(has_vcpu, vms)))
 with open("/out/said", "wb") as said:
     daemon = subprocess.Popen(["vperfd", "-c", "/run/d/conf"], stderr=said)
 until(lambda: glob.glob("/run/d/store/2*Z/recording") and os.path.exists("/run/d/store/flight/control"))
+# They start after vperfd: an idle one halts for good, and has no events later.
+vms = [start(number) for number in range(len(names) - 1)]
+until(lambda: all(map(has_vcpu, vms)))
 time.sleep(2)
 vms.append(start(len(names) - 1))
 until(lambda: glob.glob("/run/d/store/*.flight/recording") and glob.glob("/run/d/store/*.samples/recording"))
@@ -122,7 +122,7 @@ def check_files(run, claims):
     wrong = [line for line in said if not re.match(r"vperfd?( \w+)?: ", line)]
     claims.check(not wrong, f"{len(said)} lines of the journal begin with the program's name: {wrong[:2]}"[:400])
     begun, ended = (sum(line.endswith(f" {what} during the recording") for line in said) for what in ("started", "stopped"))
-    claims.check((begun, ended) == (1, len(NAMES)), f"the VM that started, and the ends of all, have a line each: {begun}, {ended}")
+    claims.check((begun, ended) == (len(NAMES), len(NAMES)), f"each VM's start and end have a line each: {begun}, {ended}")
 
 
 def hostile(run, claims):
