@@ -573,25 +573,6 @@ static __always_inline bool enter_untimed(struct bpf_raw_tracepoint_args *contex
 	return true;
 }
 
-/* Arm: the last instructions before the switch to the guest. The time since the program read the
- * clock is the host's. */
-static __always_inline void enter_guest(struct vp_account_vcpu *vcpu, __u64 pc)
-{
-	__u64 now = bpf_ktime_get_ns();
-
-	note_entered(pc, now);
-	if (!vcpu || vcpu->state != VP_STATE_GUEST)
-		return;
-	account_set_busy(vcpu, 1);
-	__u64 passed = now - vcpu->since;
-	if ((__s64)passed > 0) {
-		vcpu->states[VP_STATE_KERNEL] += passed;
-		vcpu->since = now;
-		emit_state(vcpu, VP_STATE_KERNEL, 0, passed, now);
-	}
-	account_set_busy(vcpu, 0);
-}
-
 SEC("raw_tp/kvm_entry")
 int note_entry(struct bpf_raw_tracepoint_args *context)
 {
@@ -601,16 +582,14 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 		return 0;
 	if (counts && samples_exits && enter_untimed(context)) {
 		if (vendor == VP_VENDOR_ARM)
-			enter_guest(0, context->args[0]);
+			note_entered(context->args[0], 0);
 		return 0;
 	}
 	__u64 now = counts ? account_entry(context) : bpf_ktime_get_ns();
 	if (notifies_freplace)
 		entry_hook(now);
-	if (counts && vendor == VP_VENDOR_ARM) {
-		__u32 slot = this_here()->vcpu;
-		enter_guest(slot ? vcpu_at(slot) : 0, context->args[0]);
-	}
+	if (counts && vendor == VP_VENDOR_ARM)
+		note_entered(context->args[0], now);
 	return 0;
 }
 

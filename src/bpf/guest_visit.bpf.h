@@ -17,7 +17,7 @@
 
 enum {
 	VP_LONGEST_SWITCHES_NS = 5000, /* longer visits have instructions of the guest */
-	VP_SWITCHES_VARY_NS = 100,
+	VP_SWITCHES_VARY_NS = 200,
 	VP_INSTRUCTION =
 	    4 /* bytes; KVM skips one that it has emulated after its event of the entry */
 };
@@ -32,13 +32,16 @@ static __always_inline void note_left_guest(void)
 		last->left_at = bpf_ktime_get_ns();
 }
 
-static __always_inline void note_entered(__u64 pc, __u64 now)
+/* At the end of the program at KVM's event of an entry. `counted`: the time of the entry in the
+ * account, or 0: it is not timed. */
+static __always_inline void note_entered(__u64 pc, __u64 counted)
 {
 	struct vp_last_exit *last = this_cpu_last_exit();
 
 	if (!last)
 		return;
-	last->entered_at = now;
+	last->entered_at = bpf_ktime_get_ns();
+	last->late_ns = counted ? last->entered_at - counted : 0;
 	last->entry_pc = pc;
 }
 
@@ -62,14 +65,15 @@ static __always_inline void learn_switches(__u64 code, __u64 pc)
 		last->switches = passed;
 }
 
-/* When a visit ended that began at `since`, at the latest `now`: without the switches, if known. */
+/* When a visit ended that began at `since`, at the latest `now`: without the switches, if known,
+ * and without the account's own time at the entry. */
 static __always_inline __u64 end_of_visit(__u64 since, __u64 now)
 {
 	struct vp_last_exit *last = vendor == VP_VENDOR_ARM ? this_cpu_last_exit() : 0;
 
 	if (!last || last->left_at <= last->entered_at)
 		return now;
-	__u64 end = last->left_at - last->switches;
+	__u64 end = last->left_at - last->switches - last->late_ns;
 	if ((__s64)(end - since) < 0)
 		end = since;
 	return (__s64)(now - end) > 0 ? end : now;

@@ -17,8 +17,9 @@ struct vp_last_exit {
 	__u32 known;        /* all fields are valid */
 	__u32 padding;
 	/* Arm, by account.bpf.c: when the guest was last entered and left, ns; where it was
-	 * entered; what the switches to a guest and back take, ns, or 0: not known yet. */
-	__u64 entered_at, left_at, entry_pc, switches;
+	 * entered; what accounting did at the entry after it read the clock, ns; what the switches
+	 * to a guest and back take, ns, or 0: not known yet. */
+	__u64 entered_at, left_at, entry_pc, late_ns, switches;
 	__u64 words[VP_NEAR_WORDS]; /* scratch space of read_numbers() */
 };
 

@@ -114,6 +114,55 @@ static void test_by_reason(void **state)
 	rig_close(rig);
 }
 
+/* 64-bit Arm: a visit of the guest of `ns`, switches included, and the exit after it. Returns what
+ * is counted as the guest's. */
+static uint64_t visit(struct rig *rig, uint64_t ns, uint64_t code, uint64_t entry_pc, uint64_t pc)
+{
+	enum { LATE = 700 };
+	int map = bpf_map__fd(rig->programs->maps.last_exit);
+
+	vp_run(rig->programs->progs.note_entry, entry_pc, 0, 0);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	rig_let_pass(rig, vcpu, 1000000);
+	for (uint32_t pcpu = 0; pcpu < rig->pcpus; pcpu++) {
+		struct vp_last_exit last;
+		assert_int_equal(bpf_map_lookup_elem(map, &pcpu, &last), 0);
+		last.late_ns = LATE;
+		last.entered_at = vcpu->since + LATE;
+		last.left_at = last.entered_at + ns;
+		assert_int_equal(bpf_map_update_elem(map, &pcpu, &last, BPF_ANY), 0);
+	}
+	uint64_t before = vcpu->states[VP_STATE_GUEST];
+	vp_run(rig->programs->progs.note_exit, code, ABORT, pc);
+	return vcpu->states[VP_STATE_GUEST] - before;
+}
+
+/* The shortest visit that an interrupt ended at the guest's first instruction is what the switches
+ * take, which is the host's time. */
+static void test_switches(void **state)
+{
+	enum { INTERRUPT = 0, TRAP = 2, PC = 0x1000, LONG = 500000 };
+	struct rig *rig = rig_open(VP_VENDOR_ARM, 1);
+
+	rig_entry(rig);
+	rig_exit(rig, ABORT, PC);
+	assert_int_equal(visit(rig, 5000, INTERRUPT, PC, PC), 5000); /* too long for switches */
+	assert_int_equal(visit(rig, 3000, TRAP, PC, PC), 3000);
+	assert_int_equal(visit(rig, 3000, INTERRUPT, PC, PC + 8), 3000);
+	assert_int_equal(visit(rig, 3000, INTERRUPT, PC, PC - 4), 3000);
+	assert_int_equal(visit(rig, 3000, INTERRUPT, PC, PC), 0);
+	assert_int_equal(visit(rig, LONG, TRAP, PC, PC), LONG - 3000);
+	assert_int_equal(visit(rig, 4000, INTERRUPT, PC, PC), 1000);  /* it stays the shortest */
+	assert_int_equal(visit(rig, 2000, INTERRUPT, PC, PC + 4), 0); /* KVM skips an instruction */
+	assert_int_equal(visit(rig, LONG, TRAP, PC, PC), LONG - 2000);
+	assert_int_equal(visit(rig, 1000, TRAP, PC, PC), 0);
+	rig_entry(rig);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	rig_expect_whole(vcpu);
+	assert_int_equal(rig_all_exits(rig, vcpu).total, vcpu->states[VP_STATE_KERNEL]);
+	rig_close(rig);
+}
+
 /* An interrupt of the host's is no trap: no code of the guest's caused it. */
 static void test_arm_interrupt_has_no_place(void **state)
 {
@@ -521,6 +570,7 @@ int main(void)
 	    cmocka_unit_test(test_buckets),
 	    cmocka_unit_test(test_by_reason),
 	    cmocka_unit_test(test_buckets_of_exits),
+	    cmocka_unit_test(test_switches),
 	    cmocka_unit_test(test_arm_interrupt_has_no_place),
 	    cmocka_unit_test(test_reason_comes_first),
 	    cmocka_unit_test(test_unreadable_vcpu),

@@ -27,8 +27,8 @@ struct scene {
 
 static void attach(struct scene *scene)
 {
-	static const char *const ours[] = {"note_exit", "note_entry", "note_vmm", "note_poll",
-					   "note_unthrottle"};
+	static const char *const ours[] = {"note_exit", "note_entry",      "note_vmm",
+					   "note_poll", "note_unthrottle", "note_left"};
 	struct bpf_program *program;
 
 	bpf_object__for_each_program (program, scene->rig->programs->obj) {
