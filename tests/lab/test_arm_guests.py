@@ -178,13 +178,14 @@ command vperf record -e cpu-clock --no-agent -o /out/rec --vm g1 -- sh -c 'sleep
 def online(run, claims):
     said = run.command_output(1, "err")
     claims.check(said.count("guest memory is not read for now: a vCPU came online") == 1, "that a vCPU came online is said once")
-    found = float(re.search(r"the kernel was found again after ([\d.]+) s", said)[1])
-    rows = json.loads(vperf("report", "--view", "unified", "--format", "json", str(run.recording())).stdout)["rows"]
-    own = sum(row["samples"] for row in rows if row["vm"] == "g1" and row["function"] == "share_a" and row["process"] == "shares")
-    unknown = sum(row["samples"] for row in rows if row["vm"] == "g1" and not row["process"])
-    claims.check(own > 3000, f"the process on the new vCPU has {own} samples, more than 3 s of it")
-    # A sample is 1 ms. Not known is what ran from the first sample of the new vCPU until the kernel was found again.
-    claims.check(0 < unknown <= 1000 * found + 100, f"{unknown} samples of the guest have no process, the kernel was found after {found} s")
+    claims.check(said.count("the kernel was found again after") == 1, "that the kernel was found again is said once")
+    # The vCPU comes after a second. The symbol map so far is written, and the search may fail once: 3 s.
+    rows = json.loads(vperf("report", "--view", "unified", "--time", "+6,", "--format", "json", str(run.recording())).stdout)["rows"]
+    guest = [row for row in rows if row["vm"] == "g1"]
+    own = sum(row["samples"] for row in guest if row["function"] == "share_a" and row["process"] == "shares")
+    claims.check(own > 3000, f"after 5 s, the process on the new vCPU has {own} samples, more than 3 s of it")
+    unknown = [row for row in guest if not row["process"]]
+    claims.check(not unknown, f"no sample of the guest is without a process: {unknown[:2]}")
 
 
 TESTS = []

@@ -207,13 +207,12 @@ static void choose_scheduler(const struct bpf_object *object)
 	}
 }
 
-/* Arm: selects the function that KVM calls first after guest mode, if this kernel (since v6.4) can
- * run programs at functions. */
+/* Arm: selects the function that KVM calls first after each exit of guest mode, if this kernel
+ * (since v6.4) can run programs at functions. */
 static void choose_left(const struct account_bpf *programs)
 {
-	/* The first one until Linux 6.13; the second one only with a PMU for guests. */
-	static const char *const functions[] = {"kvm_arm_clear_debug", "kvm_pmu_sync_hwstate",
-						"kvm_vgic_sync_hwstate"};
+	/* The first one until Linux 6.13. */
+	static const char *const functions[] = {"kvm_arm_clear_debug", "kvm_vgic_sync_hwstate"};
 	struct bpf_program *program = programs->progs.note_left;
 	struct vp_kernel_function unused;
 	int result = -1;
