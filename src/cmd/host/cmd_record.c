@@ -405,6 +405,14 @@ static struct vp_error *record_with(void *context)
 	return error;
 }
 
+static void deinit_record(struct record *record)
+{
+	vp_vec_deinit(&record->vms);
+	vp_record_events_deinit(&record->events);
+	vp_vec_deinit(&record->flight.conditions);
+	vp_record_targets_deinit(&record->targets);
+}
+
 static int run_record(int argc, char **argv)
 {
 	struct record record = {
@@ -502,10 +510,7 @@ static int run_record(int argc, char **argv)
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &record.command, record_with, &record);
 
-	vp_vec_deinit(&record.vms);
-	vp_record_events_deinit(&record.events);
-	vp_vec_deinit(&record.flight.conditions);
-	vp_record_targets_deinit(&record.targets);
+	deinit_record(&record);
 	/* Exit status 0 if Ctrl-C ended the command. */
 	return status ? status : record.status != 0 && !vp_command_stop_wanted();
 }
