@@ -298,18 +298,15 @@ def guest_events(run, claims):
     claims.check(len(offsets) == 2 and "0" not in offsets, f"guests: offsets of the vCPUs' counters {offsets}")
 
 
-# Two processes of a guest, by its memory; then a VM that leaves its guest all the time, whose share is the account's.
+# Two processes of a guest, by its memory; then a VM that leaves its guest all the time, at random times, whose share is the account's.
 NAMES = HOST.rstrip() + """ kernel={host}
 guest g1 vcpus=2 memory=256 truth=no {guest}
 command vperf guests --json >/out/guests.json; for n in 1 2; do lab-guest spawn g1 shares fast=80 slow=20 >>/run/jobs; done
 command nice -n -15 vperf record -e cpu-clock --no-agent -o /out/names -- lab-guest busy g1 3
 command while read -r job; do lab-guest end g1 $job; done </run/jobs; lab-guest stop g1
 command nice -n -15 vperf record --no-agent --no-guest-memory -o /out/mode -- \
-tinyvm --hvc 2000 --mmio 1000 --rounds 100 --loops 4000000
+tinyvm --hvc 2000 --mmio 1000 --rounds 150 --loops 4000000 --spread 512
 """.replace("\\\n", "")
-
-
-GUEST_NS = 100 * 4000000 * 6  # of the loops
 
 
 def attributed(run, claims):
@@ -348,7 +345,7 @@ def names_on_old_host(run, claims):
 LARGE_PAGES = HOST.rstrip() + """ kernel=sid flavour=16k
 command getconf PAGESIZE
 command nice -n -15 vperf record --no-agent --no-guest-memory -o /out/mode -- \
-tinyvm --hvc 2000 --mmio 1000 --rounds 100 --loops 4000000
+tinyvm --hvc 2000 --mmio 1000 --rounds 150 --loops 4000000 --spread 512
 command vperf record -g --trace=sched,kvm -q --no-agent -o /run/rec -- tinyvm --hvc 1000 --mmio 500 --rounds 3 --wait 0.1; cp -r /run/rec /out
 """.replace("\\\n", "")
 
@@ -380,8 +377,16 @@ def knows_switches(kernel):
     return tuple(int(number) for number in re.match(r"(\d+)\.(\d+)", kernel).groups()) >= (6, 4)
 
 
+def program(run, number):
+    """What a VM of tinyvm did, by its own words, and the ns that its instructions took: one each."""
+    did = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", run.command_output(number).split("\n")[0])}
+    return did, 6 * did["loops"] + 2 * did["spread"]
+
+
 def mode(run, claims):
     """Ticks are the guest's where KVM lets in what ended its run."""
+    commands = json.loads((run.out / "result.json").read_text())["commands"]
+    executed = program(run, next(number for number, row in enumerate(commands, 1) if "-o /out/mode" in row["command"]))[1]
     report = json.loads(vperf("report", "--view", "host", "--format", "json", str(run.out / "mode")).stdout)
     sampled = sum(row["ns"] for row in report["rows"] if row["kind"] == "vm")
     claims.check(sampled > 20e6, f"{sampled / 1e6} ms of samples are the guest's")
@@ -390,14 +395,14 @@ def mode(run, claims):
     whole = (states["guest"] + states["kernel"] + states["vmm"]) / 100
     claims.check(states["kernel"] > 5 * whole, f"the time in KVM is more than five times what the next claim allows: {states}")
     if knows_switches(run.info("mode")["kernel"]):
-        # By samples with three standard deviations: of some 3,500, 70% are the guest's.
-        claims.near("share of guest time by the account, and executed, %", states["guest"] / whole, GUEST_NS / whole, 1.5)
-        claims.near("share of guest time by samples, and executed, %", sampled / whole, GUEST_NS / whole, 1 + 2.4)
+        # By samples with three standard deviations: of some 5,500, 70% are the guest's.
+        claims.near("share of guest time by the account, and executed, %", states["guest"] / whole, executed / whole, 1.5)
+        claims.near("share of guest time by samples, and executed, %", sampled / whole, executed / whole, 1 + 1.9)
         return
     # One instruction a nanosecond. Without VHE, the switch itself counts as the guest's: it is between KVM's events. The account
     # has the ways into the guest and out of it, too, up to KVM's events; of samples those are the guest's that come on the way in.
-    claims.check(GUEST_NS <= sampled <= states["guest"] + whole,
-                 f"the guest executed {GUEST_NS / 1e6} ms, samples have {sampled / 1e6} ms, the account {states['guest'] / 1e6} ms")
+    claims.check(executed <= sampled <= states["guest"] + whole,
+                 f"the guest executed {executed / 1e6} ms, samples have {sampled / 1e6} ms, the account {states['guest'] / 1e6} ms")
 
 
 # The guest's share of the time by samples and by the account, at some 80,000 and some 20,000 exits per second. The exits come at
@@ -413,9 +418,8 @@ tinyvm --hvc 400 --mmio 100 --rounds 400 --loops 4000000 --spread 512
 def share_of_guest(run, claims):
     knows = knows_switches(run.info("often")["kernel"])
     for number, name, least, most in ((1, "often", 60000, 120000), (2, "seldom", 15000, 30000)):
-        did = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", run.command_output(number).split("\n")[0])}
+        did, executed = program(run, number)
         exits, whole = did["hvc"] + did["mmio"], 1e9 * did["run_s"]
-        executed = 6 * did["loops"] + 2 * did["spread"]
         rows = json.loads(vperf("report", "--view", "host", "--format", "json", str(run.recording(name))).stdout)["rows"]
         sampled = sum(row["ns"] for row in rows if row["kind"] == "vm")
         # Interrupts that come after the exit wait until this function unmasks them.
