@@ -38,6 +38,7 @@ class Figures:
     suite: str
     samples: int
     without_function: float
+    of_jit: float
     without_name: float
     right: float | None
     judged: float
@@ -183,7 +184,12 @@ def _samples(recording: Path, comms: tuple[str, ...]) -> list[dict]:
 
 def is_unnamed(function: str | None) -> bool:
     """Whether a row is an address and not a function."""
-    return function in (None, "[JIT code]") or function.startswith("0x") or "+0x" in function
+    return function is None or function.startswith("0x") or "+0x" in function
+
+
+def is_jit(function: str | None) -> bool:
+    """Whether a row is all code of a process that a JIT compiler made, without its functions."""
+    return function == "[JIT code]"
 
 
 def is_nameless(function: str | None) -> bool:
@@ -216,6 +222,7 @@ def _figures(out: Path, suite: str, program: Program, costs: dict[str, float], t
         counts[function] = counts.get(function, 0) + 1
     total = sum(counts.values())
     unnamed = {name: count for name, count in counts.items() if name == "(none)" or is_unnamed(name)}
+    of_jit = sum(count for name, count in counts.items() if is_jit(name))
     nameless = {name: count for name, count in counts.items() if is_nameless(name)}
     script = vperf("report", str(names), "--view", "guest", "--vm", "g1", "--no-host-files", "--format", "script")
     judged_samples, right, wrong = judged(truth, names / "guest-g1.maps", script, program.comms, samples[0]["time_ns"] / 1e9 if samples else 0)
@@ -231,7 +238,7 @@ def _figures(out: Path, suite: str, program: Program, costs: dict[str, float], t
     name = f"{slug(program.name)}-names"
     cost = costs[name] - costs[f"{NOTHING}-names"]
     every = sum(1 for line in script.splitlines() if line and not line.startswith("\t"))
-    figures = Figures(program.name, suite, total, _percent(sum(unnamed.values()), total), _percent(sum(nameless.values()), total), share,
+    figures = Figures(program.name, suite, total, _percent(sum(unnamed.values()), total), _percent(of_jit, total), _percent(sum(nameless.values()), total), share,
                       _percent(judged_samples, total), round(len(counts) / max(len(counts) - len(unnamed) + bool(unnamed), 1), 2), walked,
                       _percent(walks.get(WHOLE, 0), walked), _percent(walks.get(GUESSED, 0), walked),
                       {why: count for why, count in walks.items() if why not in (WHOLE, GUESSED)}, round(1e6 * cost / max(every, 1), 1))
@@ -254,8 +261,8 @@ def _read(name: str, out: Path) -> list[tuple[Figures, dict]]:
 
 def table(figures: list[Figures]) -> list[str]:
     """The figures, a line for each program."""
-    head = ("program", "suite", "samples", "no function", "no name", "right", "judged", "rows", "chains", "whole", "guessed", "µs")
-    rows = [(f.program, f.suite, str(f.samples), f"{f.without_function:.2f}", f"{f.without_name:.1f}", "-" if f.right is None else f"{f.right:.1f}", f"{f.judged:.1f}",
+    head = ("program", "suite", "samples", "no function", "JIT", "no name", "right", "judged", "rows", "chains", "whole", "guessed", "µs")
+    rows = [(f.program, f.suite, str(f.samples), f"{f.without_function:.2f}", f"{f.of_jit:.2f}", f"{f.without_name:.1f}", "-" if f.right is None else f"{f.right:.1f}", f"{f.judged:.1f}",
              f"{f.rows:.2f}", str(f.chains), f"{f.whole:.2f}", f"{f.guessed:.2f}", f"{f.cost_us:.0f}") for f in figures]
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     return ["  ".join(cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in (head, *rows)]

@@ -14,6 +14,7 @@
 #include "maps/code_ranges.h"
 #include "maps/eh_frame.h"
 #include "maps/elf_file.h"
+#include "maps/ghc_functions.h"
 #include "maps/go_functions.h"
 #include "maps/image.h"
 
@@ -251,19 +252,14 @@ static int by_start(const void *left, const void *right)
 	return a->size > b->size ? -1 : a->size < b->size;
 }
 
-/* Converts addresses to file offsets, sorts the ranges and removes overlaps. */
-static void tidy_ranges(const struct vp_elf_file *file, vp_code_ranges *ranges)
+/* Sorts the ranges and removes overlaps. */
+static void tidy_ranges(vp_code_ranges *ranges)
 {
-	size_t kept = 0;
+	size_t kept = 1;
 
-	vp_vec_each (ranges, range)
-		if (vp_elf_code_offset_of(file, range->start, &range->start))
-			ranges->at[kept++] = *range;
-	ranges->count = kept;
-	if (!kept)
+	if (!ranges->count)
 		return;
-	qsort(ranges->at, kept, sizeof(*ranges->at), by_start);
-	kept = 1;
+	qsort(ranges->at, ranges->count, sizeof(*ranges->at), by_start);
 	for (size_t i = 1; i < ranges->count; i++) {
 		const struct vp_code_range *range = &ranges->at[i];
 		struct vp_code_range *last = &ranges->at[kept - 1];
@@ -274,6 +270,89 @@ static void tidy_ranges(const struct vp_elf_file *file, vp_code_ranges *ranges)
 		ranges->at[kept++] = *range;
 	}
 	ranges->count = kept;
+}
+
+/* Converts addresses to file offsets. */
+static void place_ranges(const struct vp_elf_file *file, vp_code_ranges *ranges)
+{
+	size_t kept = 0;
+
+	vp_vec_each (ranges, range)
+		if (vp_elf_code_offset_of(file, range->start, &range->start))
+			ranges->at[kept++] = *range;
+	ranges->count = kept;
+}
+
+struct ghc_search {
+	vp_code_ranges *ranges;
+	struct vp_section_bytes text;
+	uint64_t data_start, data_end;
+};
+
+static void search_gap(const struct ghc_search *search, uint64_t start, uint64_t end)
+{
+	if (!search->text.size)
+		return;
+	const struct vp_section_bytes gap = {
+	    (const char *)search->text.bytes + (start - search->text.addr), end - start, start};
+
+	vp_ghc_functions(&gap, search->data_start, search->data_end, search->ranges);
+}
+
+/* Adds the functions in parts without ranges, which are in order, of this section's code; without
+ * its contents, only counts those parts. Returns the number of parts of at least `smallest` bytes.
+ */
+static size_t search_gaps(struct ghc_search *search, const GElf_Shdr *text, size_t smallest)
+{
+	const vp_code_ranges *ranges = search->ranges;
+	size_t count = ranges->count, found = 0;
+	uint64_t at = text->sh_addr, end;
+
+	if (__builtin_add_overflow(at, text->sh_size, &end))
+		return 0;
+	for (size_t i = 0; i <= count && at < end; i++) {
+		struct vp_code_range range = {end, 0};
+		if (i < count && ranges->at[i].start < end)
+			range = ranges->at[i];
+		if (range.start > at && range.start - at >= smallest) {
+			found++;
+			search_gap(search, at, range.start);
+		}
+		uint64_t over = range.start + range.size;
+		at = over > at ? over : at;
+	}
+	return found;
+}
+
+/* Adds the functions of a Haskell program where the ranges, which are in order, have large gaps.
+ * Other programs' code is not read. */
+static void add_ghc(const struct vp_elf_file *file, vp_code_ranges *ranges)
+{
+	struct ghc_search search = {.ranges = ranges, .data_start = UINT64_MAX};
+	GElf_Ehdr machine;
+	GElf_Shdr header;
+
+	if (!gelf_getehdr(file->elf, &machine) || machine.e_machine != EM_X86_64 ||
+	    !file->section[VP_ELF_TEXT] || !gelf_getshdr(file->section[VP_ELF_TEXT], &header) ||
+	    !search_gaps(&search, &header, VP_GHC_SMALLEST) ||
+	    !vp_elf_section_bytes(file, VP_ELF_TEXT, &search.text) ||
+	    search.text.size != header.sh_size)
+		return;
+	vp_vec_each (&file->segments, segment)
+		if (!segment->code) {
+			search.data_start =
+			    segment->start < search.data_start ? segment->start : search.data_start;
+			search.data_end =
+			    segment->end > search.data_end ? segment->end : search.data_end;
+		}
+	/* The runtime system has small pieces of such code between functions of C. */
+	for (size_t smallest = VP_GHC_SMALLEST, count = ranges->count; smallest;
+	     smallest = smallest == VP_GHC_SMALLEST ? VP_GHC_SMALLEST_MORE : 0) {
+		search_gaps(&search, &header, smallest);
+		if (ranges->count == count)
+			return;
+		tidy_ranges(ranges);
+	}
 }
 
 /* Iterator over the sorted symbols. */
@@ -363,7 +442,10 @@ void vp_image_add_extents(struct vp_image *image, const struct vp_elf_file *file
 	vp_eh_frame_functions(&tables, &ranges);
 	if (open_go_table(file, &go))
 		vp_go_functions(&go, take_go_extent, &ranges);
-	tidy_ranges(file, &ranges);
+	tidy_ranges(&ranges);
+	add_ghc(file, &ranges);
+	place_ranges(file, &ranges);
+	tidy_ranges(&ranges);
 	image_fill(image, &ranges);
 	vp_vec_deinit(&ranges);
 }

@@ -50,6 +50,9 @@ struct vp_name {
 				     start; 0: unknown */
 	uint64_t module_offset;   /* offset in the file; in the kernel, from _text; otherwise the
 				     address */
+	/* Without a function, in a file with functions around: the code between two of them, as
+	 * offsets in the file. gap_end 0: unknown. */
+	uint64_t gap_start, gap_end;
 	bool varies;      /* another file is mapped there at other times: do not cache the result */
 	const char *comm; /* NULL: no process */
 	uint32_t pid;     /* 0: no process */

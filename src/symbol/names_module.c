@@ -215,8 +215,11 @@ static void find_in_text(struct vp_names *names, const struct vp_maps_image *ima
 	if (!above)
 		return;
 	const struct vp_maps_symbol *symbol = &symbols[above - 1];
-	if (symbol->size && offset - symbol->addr >= symbol->size)
+	if (symbol->size && offset - symbol->addr >= symbol->size) {
+		name->gap_start = symbol->addr + symbol->size;
+		name->gap_end = above < image->count ? symbols[above].addr : 0;
 		return;
+	}
 	name_by_symbol(names, symbol, name);
 	name->function_offset = offset - symbol->addr;
 	name->function_size = size_to_next(symbol->addr, symbol->size, above < image->count,
@@ -232,8 +235,11 @@ static void names_module_find_in_file(struct vp_names *names, const struct vp_im
 	if (!above)
 		return;
 	const struct vp_image_symbol *symbol = &symbols[above - 1];
-	if (symbol->size && offset - symbol->offset >= symbol->size)
+	if (symbol->size && offset - symbol->offset >= symbol->size) {
+		name->gap_start = symbol->offset + symbol->size;
+		name->gap_end = above < image->symbols.count ? symbols[above].offset : 0;
 		return;
+	}
 	const char *text = vp_image_symbol_name(image, symbol);
 	if (text[0])
 		name->function = vp_names_function(names, text);

@@ -50,8 +50,9 @@ class Options(unittest.TestCase):
 class Figures(unittest.TestCase):
     def test_kinds_of_functions(self):
         for name, unnamed, nameless in (("main", False, False), ("libc.so.6+0x1234", True, False), ("libc.so.6:0x1230", False, True), ("0x7f00", True, False),
-                                        ("[JIT code]", True, False), (None, True, False), ("py::f:/x.py", False, False)):
+                                        ("[JIT code]", False, False), ("a.so+0x10-0x90", True, False), (None, True, False), ("py::f:/x.py", False, False)):
             self.assertEqual((matrix.is_unnamed(name), matrix.is_nameless(name)), (unnamed, nameless), name)
+        self.assertEqual([name for name in ("[JIT code]", "JIT code", None) if matrix.is_jit(name)], ["[JIT code]"])
 
     def test_known_split(self):
         java = next(program for program in programs.RUNS["trixie-jit"][1] if program.name == "java 21")

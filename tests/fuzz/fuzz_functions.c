@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables of functions of stripped files: unwind tables, Go's table, packed symbols. */
+/* Tables of functions of stripped files: unwind tables, Go's and GHC's tables, packed symbols. */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
 #include "maps/eh_frame.h"
+#include "maps/ghc_functions.h"
 #include "maps/go_functions.h"
 #include "maps/xz.h"
 
@@ -29,6 +30,22 @@ static void read_unwind_tables(const uint8_t *bytes, size_t size)
 	vp_vec_deinit(&ranges);
 }
 
+/* Functions are in order, in the code, and do not overlap. The first byte makes the address. */
+static void read_info_tables(const uint8_t *bytes, size_t size)
+{
+	const struct vp_section_bytes code = {bytes, size, size ? bytes[0] : 0};
+	vp_code_ranges ranges = {0};
+	uint64_t end = code.addr;
+
+	vp_ghc_functions(&code, 0x10000, 0x20000, &ranges);
+	vp_vec_each (&ranges, range) {
+		if (range->start < end || range->start + range->size > code.addr + size)
+			abort();
+		end = range->start + range->size;
+	}
+	vp_vec_deinit(&ranges);
+}
+
 static void take_function(void *context, const struct vp_go_function *function)
 {
 	size_t *names = context;
@@ -44,6 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	size_t zeros = 0;
 
 	read_unwind_tables(bytes, size);
+	read_info_tables(bytes, size);
 	vp_go_functions(&table, take_function, &zeros);
 	if (zeros)
 		abort();

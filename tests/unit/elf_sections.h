@@ -124,4 +124,34 @@ static inline void made_eh_frame(struct made_elf *file)
 	vp_buffer_deinit(&bytes);
 }
 
+enum { MADE_GHC = 0x6000, MADE_GHC_STEP = 0x100, MADE_GHC_END = 0x20000 };
+
+/* GHC's info table of code that starts at `at` in `text`. */
+static inline void made_info_table(unsigned char *text, size_t at, uint64_t layout, uint32_t type,
+				   int32_t references)
+{
+	memcpy(text + at - 16, &layout, sizeof(layout));
+	memcpy(text + at - 8, &type, sizeof(type));
+	memcpy(text + at - 4, &references, sizeof(references));
+}
+
+/* Makes the segment of a new file as large as it takes for that code. */
+static inline void made_for_ghc(struct made_elf *file)
+{
+	Elf64_Phdr *segment = (void *)(file->bytes.bytes + sizeof(Elf64_Ehdr));
+
+	segment->p_filesz = segment->p_memsz = MADE_GHC_END;
+}
+
+/* Code as of GHC at MADE_GHC: a function at each MADE_GHC_STEP with a place to return to. */
+static inline void made_ghc_code(unsigned char *text, size_t size)
+{
+	memset(text, 0x90, size);
+	for (size_t at = MADE_GHC_STEP; at < size; at += MADE_GHC_STEP) {
+		made_info_table(text, at, 2 | 1ULL << 32, 14, 0); /* a static function */
+		if (at + 0x40 < size)
+			made_info_table(text, at + 0x40, 3 | 1 << 6, 30, 0);
+	}
+}
+
 #endif

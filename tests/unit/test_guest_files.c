@@ -16,6 +16,8 @@
 #include "guestmem/symbols/images.h"
 #include "guestmem/symbols/kernel_code.h"
 #include "guestmem/tasks/process.h"
+#include "maps/ghc_functions.h"
+#include "maps/image.h"
 
 static void test_paths(void **state)
 {
@@ -586,6 +588,58 @@ static void test_stripped_file(void **state)
 	assert_non_null(strstr(tables, "section%20headers%20are%20not%20in%20the%20guest's"));
 }
 
+/* Number of functions in a Haskell program, of which the code's page `missing` is not resident. */
+static size_t functions_of_haskell(size_t missing)
+{
+	static unsigned char text[VP_GHC_SMALLEST + 0x1000];
+	struct page_at pages[32];
+	struct vp_elf_tables tables;
+	struct vp_guest_file file;
+	struct vp_image image;
+	struct made_elf made;
+	struct opened opened;
+	size_t count = 0;
+
+	made_start(&made);
+	made_for_ghc(&made);
+	made_eh_frame(&made);
+	made_ghc_code(text, sizeof(text));
+	made_section(&made, ".text", SHT_PROGBITS, MADE_GHC, text, sizeof(text));
+	made_finish(&made);
+	built_kernel(&guest, BUILT_NEW);
+	for (size_t i = 0, at; (at = i << 12) < made.bytes.size; i++) {
+		size_t size = made.bytes.size - at < 0x1000 ? made.bytes.size - at : 0x1000;
+		if (i != missing)
+			pages[count++] =
+			    (struct page_at){i, built_page(&guest, made.bytes.bytes + at, size)};
+	}
+	uint64_t handle = built_object(&guest, 256, 16);
+	built_page_cache(&guest, handle, built_tree(&guest, pages, count), made.bytes.size);
+	open_kernel(&opened);
+	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+	vp_elf_tables_read(&file, UINT64_MAX, &tables);
+	assert_null(tables.problem);
+	assert_int_equal(tables.functions.missing, 0);
+	expect_no_error(
+	    vp_image_read_memory(tables.bytes.bytes, tables.bytes.size, "made", &image));
+	count = image.symbols.count;
+	vp_image_deinit(&image);
+	vp_elf_tables_deinit(&tables);
+	close_guest(&opened);
+	vp_buffer_deinit(&made.bytes);
+	vp_buffer_deinit(&made.names);
+	return count;
+}
+
+/* Code is read where the unwind tables are small for it; what is not resident of it did not run. */
+static void test_haskell_file(void **state)
+{
+	enum { WHOLE = 2 + (VP_GHC_SMALLEST + 0x1000) / MADE_GHC_STEP - 1 };
+
+	assert_int_equal(functions_of_haskell(SIZE_MAX), WHOLE);
+	assert_in_range(functions_of_haskell(4), WHOLE - 17, WHOLE - 15);
+}
+
 /* Files truly without section headers, as sstrip makes them. */
 static void test_sstripped_file(void **state)
 {
@@ -924,6 +978,7 @@ int main(void)
 	    cmocka_unit_test(test_big_file),
 	    cmocka_unit_test(test_big_lies),
 	    cmocka_unit_test(test_stripped_file),
+	    cmocka_unit_test(test_haskell_file),
 	    cmocka_unit_test(test_sstripped_file),
 	    cmocka_unit_test(test_print),
 	    cmocka_unit_test(test_file_that_changed),

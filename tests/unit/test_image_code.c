@@ -6,6 +6,7 @@
 
 #include "elf_sections.h"
 
+#include "maps/ghc_functions.h"
 #include "maps/image.h"
 #include "maps/image_private.h"
 #include "maps/xz.h"
@@ -243,6 +244,118 @@ static void test_go_module(void **state)
 	check(&image, go_functions, 1);
 }
 
+enum { DATA = 0x800000, GHC_SIZE = 0x1000 };
+
+/* The functions that are found in this code at MADE_GHC; free with vp_vec_deinit(). */
+static vp_code_ranges ghc_functions(const unsigned char *text, size_t size)
+{
+	const struct vp_section_bytes code = {text, size, MADE_GHC};
+	vp_code_ranges ret = {0};
+
+	vp_ghc_functions(&code, DATA, DATA + 0x1000, &ret);
+	return ret;
+}
+
+static void expect_range(const vp_code_ranges *ranges, size_t i, uint64_t start, uint64_t end)
+{
+	assert_in_range(i, 0, ranges->count - 1);
+	assert_int_equal(ranges->at[i].start, MADE_GHC + start);
+	assert_int_equal(ranges->at[i].size, end - start);
+}
+
+/* Each info table starts a function; places to return to belong to the function before. */
+static void test_ghc(void **state)
+{
+	unsigned char text[GHC_SIZE];
+
+	made_ghc_code(text, sizeof(text));
+	vp_code_ranges ranges = ghc_functions(text, sizeof(text));
+	assert_int_equal(ranges.count, 15);
+	expect_range(&ranges, 0, 0x100, 0x200);
+	expect_range(&ranges, 14, 0xf00, 0x1000);
+	vp_vec_deinit(&ranges);
+
+	/* A frame of the runtime system, then a place to return to: no function's. */
+	made_info_table(text, 0x140, 1, 33, 0);
+	made_info_table(text, 0x180, 1, 30, 0);
+	ranges = ghc_functions(text, sizeof(text));
+	assert_int_equal(ranges.count, 17);
+	expect_range(&ranges, 0, 0x100, 0x140);
+	expect_range(&ranges, 1, 0x140, 0x180);
+	expect_range(&ranges, 2, 0x180, 0x200);
+	vp_vec_deinit(&ranges);
+}
+
+/* Bytes that are no info tables: of another type, too large, with references outside the data. */
+static void test_not_ghc(void **state)
+{
+	const struct {
+		uint64_t layout;
+		uint32_t type;
+		int32_t references;
+		bool is_table;
+	} tables[] = {
+	    {1, 15, 0, true},
+	    {1, 15, DATA - (MADE_GHC + 0x180), true},
+	    {1, 15, DATA - (MADE_GHC + 0x180) - 1, false},
+	    {1, 15, DATA + 0x1000 - (MADE_GHC + 0x180), false},
+	    {1, 2, 3, true}, /* the fourth constructor of a type */
+	    {1, 2, 0x1000, false},
+	    {1, 2, -1, false},
+	    {1, 0, 0, false},
+	    {1, 65, 0, false},
+	    {0x1000, 15, 0, false},
+	    {0x1000ULL << 32, 15, 0, false},
+	    {1 | 1 << 6, 36, 0, true},
+	    {1 | 1 << 7, 36, 0, false}, /* a bit after the last word's */
+	    {63, 36, 0, false},
+	};
+	unsigned char text[GHC_SIZE];
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++) {
+		made_ghc_code(text, sizeof(text));
+		made_info_table(text, 0x180, tables[i].layout, tables[i].type,
+				tables[i].references);
+		vp_code_ranges ranges = ghc_functions(text, sizeof(text));
+		assert_int_equal(ranges.count, tables[i].is_table ? 16 : 15);
+		vp_vec_deinit(&ranges);
+	}
+
+	/* One table in a kilobyte is too little. */
+	memset(text, 0x90, sizeof(text));
+	for (size_t at = 0x200; at < sizeof(text); at += 0x400)
+		made_info_table(text, at, 1, 15, 0);
+	vp_code_ranges ranges = ghc_functions(text, sizeof(text));
+	assert_int_equal(ranges.count, 0);
+	vp_vec_deinit(&ranges);
+}
+
+/* In a file, only where unwind tables leave large gaps, and there in small ones, too. */
+static void test_ghc_file(void **state)
+{
+	static unsigned char text[VP_GHC_SMALLEST + MADE_GHC_STEP];
+	struct vp_image image;
+
+	for (size_t size = sizeof(text); size >= VP_GHC_SMALLEST; size -= 2UL * MADE_GHC_STEP) {
+		struct made_elf file;
+		made_start(&file);
+		made_for_ghc(&file);
+		made_eh_frame(&file);
+		made_ghc_code(text, size);
+		made_section(&file, ".text", SHT_PROGBITS, MADE_GHC, text, size);
+		read_and_free(&file, &image);
+		assert_int_equal(image.symbols.count, 2 + size / MADE_GHC_STEP - 1);
+		const struct vp_image_symbol *last = &image.symbols.at[image.symbols.count - 1];
+		assert_int_equal(last->offset, MADE_GHC + size - MADE_GHC_STEP);
+		assert_int_equal(last->size, MADE_GHC_STEP);
+		assert_string_equal(vp_image_symbol_name(&image, last), "");
+		vp_image_deinit(&image);
+		if (size == VP_GHC_SMALLEST)
+			break;
+		size = VP_GHC_SMALLEST + 2UL * MADE_GHC_STEP;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +368,9 @@ int main(void)
 	    cmocka_unit_test(test_go),
 	    cmocka_unit_test(test_go_pie),
 	    cmocka_unit_test(test_go_module),
+	    cmocka_unit_test(test_ghc),
+	    cmocka_unit_test(test_not_ghc),
+	    cmocka_unit_test(test_ghc_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

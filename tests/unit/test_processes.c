@@ -93,8 +93,9 @@ static void end(struct vp_profile_options options)
 		      "m 2 600000 601000 0 0 - /bin/third\nm 2 401000 402000 0 0 - /bin/third\n"
 		      "m 2 800000 802000 0 0 - //anon\nm 2 810000 812000 8000 0 - /memfd:jit\n"
 		      "i - /bin/old\ns 0 100 old_code\ns 100 100 old_more\n"
+		      "s 300 10 old_last\n"
 		      "i - /bin/new\ns 0 100 new_code\n"
-		      "i - /bin/third\ns 0 100 third_code\nend 20\n",
+		      "i - /bin/third\ns 0 100 third_code\nend 21\n",
 		      (unsigned long long)AT(10), (unsigned long long)AT(10));
 	static const char second[] = "vperf-maps 1\nmachine guest -\nsource memory\n"
 				     "k ffffffff81000000 1000 T second_kernel\n"
@@ -363,8 +364,8 @@ static void test_functions(void **state)
 	end(unified);
 	expect_row(0, "old_code", "old", 71, 3);
 	expect_row(0, "old_more", "old", 71, 2);
-	expect_row(0, "old+0x200", "old", 71, 2);
-	expect_row(0, "old+0x201", "old", 71, 1);
+	expect_row(0, "old+0x200-0x300", "old", 71, 3); /* between two functions */
+	assert_int_equal(report.profile.unattributed, 3);
 	vp_report_deinit(&report);
 }
 

@@ -394,6 +394,10 @@ static void test_nameless(void **state)
 	vp_names_find(names, 0, false, 0x1140, 0, &name);
 	assert_string_equal(name.function, "named");
 	assert_false(name.nameless);
+	assert_int_equal(name.gap_end, 0);
+	vp_names_find(names, 0, false, 0x1160, 0, &name);
+	assert_null(name.function);
+	assert_int_equal(name.gap_end, 0); /* no function comes after */
 
 	temporary_file(NAMES, more, sizeof(more) - 1);
 	expect_no_error(vp_names_load(NAMES, &alone, &second));

@@ -385,6 +385,9 @@ static uint32_t unnamed_text(struct vp_resolver *resolver, const struct vp_name 
 	    is_full                               ? vp_strdup("[unknown]")
 	    : guest && !ip                        ? vp_strdup("[not recorded]")
 	    : vp_names_is_anonymous(name->module) ? vp_strdup(VP_JIT_CODE)
+	    : name->gap_end
+		? vp_format("%s+0x%" PRIx64 "-0x%" PRIx64, base ? base + 1 : name->module,
+			    name->gap_start, name->gap_end)
 	    : name->module
 		? vp_format("%s+0x%" PRIx64, base ? base + 1 : name->module, name->module_offset)
 		: vp_format("0x%" PRIx64, ip);

@@ -8,8 +8,16 @@
 #include "base/macros.h"
 #include "guestmem/symbols/elf_segments.h"
 #include "maps/elf_file.h"
+#include "maps/ghc_functions.h"
 
-enum { PAGE = 4096, MAX_PROGRAM_HEADERS = 512, ALIGN = 8, MAX_SECTION_NAMES = 1 << 20 };
+enum {
+	PAGE = 4096,
+	MAX_PROGRAM_HEADERS = 512,
+	ALIGN = 8,
+	MAX_SECTION_NAMES = 1 << 20,
+	UNWIND_ROW = 8,       /* bytes in .eh_frame_hdr for each function */
+	BARE_FUNCTION = 4096, /* bytes of code for each such row that are too many */
+};
 
 struct reading {
 	const struct vp_guest_file *file;
@@ -22,6 +30,8 @@ struct reading {
 	uint64_t names_size;
 	struct vp_elf_segments found;   /* its `names` is NULL if the sections are the file's own */
 	bool has_kind[VP_ELF_SECTIONS]; /* kinds of sections */
+	struct vp_elf_pages code;       /* missing pages of code do not run */
+	bool has_bare_code;             /* much of the code is not in the unwind tables */
 };
 
 static bool is_in_file(const struct vp_guest_file *file, uint64_t offset, uint64_t size)
@@ -50,13 +60,28 @@ static void drop_cut_name(char *text, size_t size)
 		text[--size] = 0;
 }
 
+/* The kind of section `number`; VP_ELF_SECTIONS: not used. */
+static enum vp_elf_section kind_of(const struct reading *reading, uint32_t number)
+{
+	uint32_t at = reading->sections[number].sh_name;
+	enum vp_elf_section kind;
+
+	if (!reading->names || at >= reading->names_size ||
+	    !memchr(reading->names + at, 0, reading->names_size - at) ||
+	    !vp_elf_section_of_name(reading->names + at, &kind))
+		return VP_ELF_SECTIONS;
+	return kind;
+}
+
 /* Copies a table page by page, with zeros for missing pages. */
 static void copy_table(struct reading *reading, const Elf64_Shdr *section, char *to)
 {
 	bool symbols = section->sh_type == SHT_SYMTAB || section->sh_type == SHT_DYNSYM ||
 		       section->sh_type == SHT_STRTAB;
-	struct vp_elf_pages *pages =
-	    symbols ? &reading->tables->symbols : &reading->tables->functions;
+	bool is_code = kind_of(reading, (uint32_t)(section - reading->sections)) == VP_ELF_TEXT;
+	struct vp_elf_pages *pages = is_code   ? &reading->code
+				     : symbols ? &reading->tables->symbols
+					       : &reading->tables->functions;
 	uint64_t offset = section->sh_offset;
 
 	for (uint64_t done = 0, piece; done < section->sh_size; done += piece) {
@@ -112,29 +137,35 @@ static const char *keep_tables(struct reading *reading, Elf64_Shdr *copies)
 	return NULL;
 }
 
-/* The kind of section `number`; VP_ELF_SECTIONS: not used. */
-static enum vp_elf_section kind_of(const struct reading *reading, uint32_t number)
+/* Whether the unwind tables are small for so much code, as in Haskell programs: their functions are
+ * found in the code itself. */
+static bool has_bare_code(const struct reading *reading)
 {
-	uint32_t at = reading->sections[number].sh_name;
-	enum vp_elf_section kind;
+	uint64_t code = 0, rows = 0;
 
-	if (!reading->names || at >= reading->names_size ||
-	    !memchr(reading->names + at, 0, reading->names_size - at) ||
-	    !vp_elf_section_of_name(reading->names + at, &kind))
-		return VP_ELF_SECTIONS;
-	return kind;
+	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
+		enum vp_elf_section kind = kind_of(reading, i);
+		if (kind == VP_ELF_TEXT)
+			code = reading->sections[i].sh_size;
+		else if (kind == VP_ELF_EH_FRAME_HDR)
+			rows = reading->sections[i].sh_size / UNWIND_ROW;
+	}
+	return !reading->tables->has_symtab && !reading->has_kind[VP_ELF_GO_BUILDINFO] &&
+	       reading->header.e_machine == EM_X86_64 && code >= VP_GHC_SMALLEST &&
+	       code / BARE_FUNCTION > rows;
 }
 
-/* Whether functions may be found in a section of this kind; code itself is not needed. */
+/* Whether functions may be found in a section of this kind. */
 static bool is_needed(const struct reading *reading, enum vp_elf_section kind)
 {
 	bool is_go = reading->has_kind[VP_ELF_GO_BUILDINFO];
 
 	switch (kind) {
 	case VP_ELF_SECTIONS:
-	case VP_ELF_TEXT:
 	case VP_ELF_DEBUGLINK:
 		return false;
+	case VP_ELF_TEXT:
+		return reading->has_bare_code;
 	case VP_ELF_REL_RO:
 		return is_go && !reading->has_kind[VP_ELF_GO_TABLE];
 	case VP_ELF_RELA_DYN:
@@ -152,13 +183,15 @@ static void keep_functions(struct reading *reading, Elf64_Shdr *copies)
 		if (kind != VP_ELF_SECTIONS)
 			reading->has_kind[kind] = true;
 	}
+	reading->has_bare_code = has_bare_code(reading);
 	for (uint32_t i = 0; i < reading->header.e_shnum; i++) {
 		const Elf64_Shdr *section = &reading->sections[i];
-		if (is_needed(reading, kind_of(reading, i)) && section->sh_type != SHT_NOBITS &&
+		enum vp_elf_section kind = kind_of(reading, i);
+		if (is_needed(reading, kind) && section->sh_type != SHT_NOBITS &&
 		    section->sh_size && section->sh_size <= VP_ELF_MAX_TABLE &&
 		    is_in_file(reading->file, section->sh_offset, section->sh_size) &&
 		    keep_section(reading, copies, i))
-			reading->tables->has_functions = true;
+			reading->tables->has_functions |= kind != VP_ELF_TEXT;
 	}
 }
 
