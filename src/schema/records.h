@@ -206,7 +206,9 @@
 	FIELD(u64, dec, timed, "exits that were timed")                                            \
 	FIELD(u64, dec, sum, "their times in the host kernel, of interrupts also these, in 16 ns") \
 	FIELD(u64, dec, squares, "sum of the squares of these times, in 256 ns^2")                 \
-	FIELD(u64, dec, weights, "sum of w * (w - 1), if an exit that was timed stands for w")
+	FIELD(u64, dec, weights,                                                                   \
+	      "sum of w * (w - 1), if an exit that was timed stands for w; for u exits after the " \
+	      "last timed one u + (u / W)^2 * sum of w^2, where W is the sum of w")
 
 #define VP_FIELDS_wake_bucket(FIELD)                                                               \
 	FIELD(u16, dec, bucket, "at most 10, 50, 100, 500 us, 1, 5, 10, 50, 100 ms; 9 longer")     \

@@ -12,6 +12,7 @@
 #include "collect/programs/identity.h"
 #include "schema/account_grade.h"
 #include "schema/account_terms.h"
+#include "schema/exit_reason.h"
 
 enum { COPY_TRIES = 1000 };
 /*
@@ -70,7 +71,8 @@ struct vp_account_writer {
 	VP_VEC(struct device_name) devices;
 	VP_VEC(struct vp_vcpu_span) states; /* spans not emitted yet */
 	VP_VEC(struct mean) means;
-	uint64_t means_at; /* time of the computation */
+	uint64_t means_at;                             /* time of the computation */
+	struct vp_account_exit exits[VP_EXIT_REASONS]; /* of the vCPU that is being written */
 };
 
 struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
@@ -257,6 +259,103 @@ static void copy_exit(const struct vp_account_exit *exit, struct vp_account_exit
 	}
 }
 
+static uint64_t kernel_time_of(const struct vp_account_exit *exit)
+{
+	uint64_t others = exit->poll + exit->vmm + exit->stolen + exit->blocked + exit->waking;
+
+	return exit->total > others ? exit->total - others : 0; /* it may have changed meanwhile */
+}
+
+/* Moves time that was taken for the guest's. */
+static void take_from_guest(struct vp_account_vcpu *vcpu, enum vp_state state, uint64_t ns)
+{
+	uint64_t guest = vcpu->states[VP_STATE_GUEST], taken = ns < guest ? ns : guest;
+
+	vcpu->states[VP_STATE_GUEST] -= taken;
+	vcpu->states[state] += taken;
+}
+
+/*
+ * A timed exit stands for the untimed ones before it, but nothing does for those after the last
+ * one: there may be no other. Until there is, each takes the mean kernel time of the reason's, u of
+ * them u times the mean of W exits. The variance, with s^2 as in vp_exit_timing_variance(): u s^2
+ * for these exits and u^2 s^2 (sum of w * w) / (W * W) for the mean.
+ */
+static void settle_exit(struct vp_account_vcpu *vcpu, const struct vp_account_exit *before,
+			struct vp_account_exit *exit)
+{
+	uint64_t represented = exit->count - exit->untimed, kernel = kernel_time_of(exit);
+
+	if (exit->untimed && represented && exit->untimed <= exit->count) {
+		double untimed = exit->untimed, all = (double)represented;
+		kernel += (uint64_t)((double)kernel / all * untimed);
+		exit->weights += (uint64_t)(untimed + untimed * untimed / all *
+							  ((double)exit->weights + all) / all);
+	}
+	/* What is recorded is never taken back. */
+	if (kernel < kernel_time_of(before))
+		kernel = kernel_time_of(before);
+	if (exit->weights < before->weights)
+		exit->weights = before->weights;
+	uint64_t more = kernel - kernel_time_of(exit);
+	exit->total += more;
+	take_from_guest(vcpu, VP_STATE_KERNEL, more);
+}
+
+/* The same for interrupts that hit the guest. Returns their time, ns. */
+static uint64_t settle_interrupts(const struct vp_account_vcpu *before,
+				  struct vp_account_vcpu *vcpu)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < VP_IRQ_SOURCES; i++) {
+		uint64_t untimed = vcpu->irq_untimed[i], count = vcpu->irq_count[i];
+		uint64_t ns = vcpu->irq_ns[i];
+		if (untimed < count)
+			ns += untimed * (ns / (count - untimed));
+		if (ns < before->irq_ns[i])
+			ns = before->irq_ns[i];
+		sum += ns - vcpu->irq_ns[i];
+		vcpu->irq_ns[i] = ns;
+	}
+	take_from_guest(vcpu, VP_STATE_IRQ, sum);
+	return sum;
+}
+
+/* Time of interrupts is part of the time of their exits. */
+static void add_interrupts(const struct vp_account_exit *before, struct vp_account_exit *exit,
+			   uint64_t ns)
+{
+	uint64_t recorded = before->stolen > exit->stolen ? before->stolen - exit->stolen : 0;
+	uint64_t more = ns > recorded ? ns : recorded;
+
+	exit->stolen += more;
+	exit->total += more;
+}
+
+/* Copies the vCPU's exits, with the estimated time of those that nothing stands for yet. */
+static void take_exits(struct vp_account_writer *writer, size_t slot, const struct known *known,
+		       struct vp_account_vcpu *vcpu)
+{
+	const struct vp_account_exit *exits = writer->ops.exits(writer->source, slot);
+	uint64_t interrupts = settle_interrupts(&known->counters, vcpu), most = 0;
+	size_t reasons = vcpu->reasons < VP_EXIT_REASONS ? vcpu->reasons : VP_EXIT_REASONS;
+	size_t hits = VP_EXIT_REASONS; /* nearly all of the exits that are only for interrupts */
+
+	for (size_t i = 0; i < reasons; i++) {
+		copy_exit(&exits[i], &writer->exits[i]);
+		settle_exit(vcpu, &known->exits[i], &writer->exits[i]);
+		uint64_t count = writer->exits[i].count;
+		if (!vp_exit_reason_is_interrupt(writer->vendor, writer->exits[i].reason) ||
+		    count <= most)
+			continue;
+		most = count;
+		hits = i;
+	}
+	for (size_t i = 0; i < reasons; i++)
+		add_interrupts(&known->exits[i], &writer->exits[i], i == hits ? interrupts : 0);
+}
+
 static void write_buckets(struct vp_account_writer *writer, const struct vp_exit_account *exit,
 			  const uint32_t *before, const uint32_t *after)
 {
@@ -285,7 +384,7 @@ static void write_sampling(struct vp_account_writer *writer, const struct vp_exi
 					  .squares = after->squares - before->squares,
 					  .weights = after->weights - before->weights};
 
-	if (record.timed)
+	if (record.timed || record.weights)
 		account_writer_emit(writer, &record, VP_ID_exit_sampling);
 }
 
@@ -308,25 +407,22 @@ static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
 	    .waking = after->waking - before->waking,
 	};
 
-	record.kernel = record.total - record.poll - record.vmm - record.stolen - record.blocked -
-			record.waking;
+	record.kernel = kernel_time_of(after) - kernel_time_of(before);
 	account_writer_emit(writer, &record, VP_ID_exit_account);
 	write_buckets(writer, &record, before->buckets, after->buckets);
 	write_sampling(writer, &record, before, after);
 }
 
-static void write_exits(struct vp_account_writer *writer, size_t slot, struct known *known,
+static void write_exits(struct vp_account_writer *writer, struct known *known,
 			const struct vp_account_vcpu *vcpu)
 {
-	const struct vp_account_exit *exits = writer->ops.exits(writer->source, slot);
-
 	for (uint32_t i = 0; i < vcpu->reasons && i < VP_EXIT_REASONS; i++) {
-		struct vp_account_exit after;
-		copy_exit(&exits[i], &after);
-		if (after.count == known->exits[i].count)
+		const struct vp_account_exit *after = &writer->exits[i];
+		struct vp_account_exit *before = &known->exits[i];
+		if (after->count == before->count && after->total == before->total)
 			continue;
-		write_exit(writer, known->vm, vcpu, &known->exits[i], &after);
-		known->exits[i] = after;
+		write_exit(writer, known->vm, vcpu, before, after);
+		*before = *after;
 	}
 }
 
@@ -423,9 +519,10 @@ static void write_vcpu(struct vp_account_writer *writer, size_t slot)
 	if (!known->vm)
 		known->vm =
 		    writer->vm_id ? writer->vm_id(writer->context, vcpu.pid, vcpu.tid) : vcpu.pid;
+	take_exits(writer, slot, known, &vcpu);
 	write_states(writer, known, &vcpu);
 	write_wakes(writer, known, &vcpu);
-	write_exits(writer, slot, known, &vcpu);
+	write_exits(writer, known, &vcpu);
 	write_interrupts(writer, known, &vcpu);
 	known->counters = vcpu;
 }

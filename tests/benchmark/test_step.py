@@ -78,17 +78,18 @@ class Runs(Case):
     def test_figure_that_is_no_number(self):
         self.fails("command = 'echo fast'\nfigure = { pattern = '(fast)' }", "'fast' is no number")
 
+    # Of two runs, the first must end within the limit, also on a busy machine.
     def test_time_limit(self):
         began = time.monotonic()
-        self.fails("command = '''[ ! -e ../once ] || sleep 300; touch ../once'''\ntime-limit = 1",
-                   "the test took longer than its time limit of 1 s")
+        self.fails("command = '''[ ! -e ../once ] || sleep 300; touch ../once'''\ntime-limit = 5",
+                   "the test took longer than its time limit of 5 s")
         self.assertLess(time.monotonic() - began, 60)
 
     def test_preparation_that_hangs(self):
         self.fails("prepare = 'sleep 300'\ncommand = 'true'\ntime-limit = 0.5", "the hot run took longer than 0.5 s")
         (self.place / "step").rename(self.place / "first")
-        self.fails("prepare = '[ ! -e ../once ] || sleep 300; touch ../once'\ncommand = 'true'\ntime-limit = 0.5",
-                   "the preparation took longer than 0.5 s")
+        self.fails("prepare = '[ ! -e ../once ] || sleep 300; touch ../once'\ncommand = 'true'\ntime-limit = 5",
+                   "the preparation took longer than 5 s")
 
     def test_tracer_that_hangs(self):
         """It is ended, with all that it began."""

@@ -526,6 +526,89 @@ static void test_sampled_exits(void **state)
 	close_keeping(writer, &vms);
 }
 
+/* Two reasons with exits, and one interrupt source, that nothing timed stands for yet. */
+static struct slot *begin_unsettled(void)
+{
+	struct vp_account_vcpu *vcpu = vcpu_begin(1, PID, PID + 2);
+
+	vcpu->reasons = 2;
+	vcpu->state = VP_STATE_HALTED;
+	vcpu->since = 9ULL * SECOND;
+	vcpu->states[VP_STATE_GUEST] = 1000000;
+	vcpu->states[VP_STATE_KERNEL] = 4300;
+	vcpu->states[VP_STATE_IRQ] = 200;
+	vcpu->irq_count[3] = 5;
+	vcpu->irq_untimed[3] = 1;
+	vcpu->irq_ns[3] = 200;
+	struct slot *slot = &source.slots[1];
+	slot->exits[0] = (struct vp_account_exit){
+	    .count = 10, .total = 4000, .untimed = 6, .timed = 3, .weights = 12, .reason = 0x7b};
+	slot->exits[1] = (struct vp_account_exit){
+	    .count = 5, .total = 500, .stolen = 200, .untimed = 2, .timed = 3, .reason = 0x60};
+	return slot;
+}
+
+static void expect_times(uint64_t guest, uint64_t kernel, uint64_t irq)
+{
+	const struct vp_vcpu_account *states = &nth_kept(VP_ID_vcpu_account, 0)->vcpu_account;
+
+	assert_int_equal(states->guest, guest);
+	assert_int_equal(states->kernel, kernel);
+	assert_int_equal(states->irq, irq);
+}
+
+static void expect_exit(size_t nth, uint64_t count, uint64_t total, uint64_t kernel)
+{
+	const struct vp_exit_account *exit = &nth_kept(VP_ID_exit_account, nth)->exit_account;
+
+	assert_int_equal(exit->count, count);
+	assert_int_equal(exit->total, total);
+	assert_int_equal(exit->kernel, kernel);
+	assert_int_equal(exit->total, exit->kernel + exit->stolen);
+}
+
+/* Exits since the last timed one have the mean time of those before, and what is recorded never
+ * goes back. */
+static void test_exits_after_the_last_timed(void **state)
+{
+	vp_vms vms = vms_make();
+	struct vp_account_writer *writer = open_keeping(&vms);
+	struct slot *slot = begin_unsettled();
+
+	vp_account_writer_write(writer, 2ULL * SECOND, false);
+	/* 6 exits of 1000 ns, 2 of 100 ns, an interrupt of 50 ns. */
+	expect_times(1000000 - 6000 - 200 - 50, 4300 + 6000 + 200, 250);
+	expect_exit(0, 10, 10000, 10000);
+	expect_exit(1, 5, 750, 500);
+	assert_int_equal(nth_kept(VP_ID_thief, 0)->thief.ns, 250);
+	/* 6 + 36 * (12 + 4) / (4 * 4) more. */
+	assert_int_equal(nth_kept(VP_ID_exit_sampling, 0)->exit_sampling.weights, 12 + 42);
+	kept.count = 0;
+	vp_account_writer_write(writer, 3ULL * SECOND, false);
+	expect_times(0, 0, 0);
+	assert_int_equal(count_kept(VP_ID_exit_account), 0);
+	/* A timed one, of 800 ns, stands for them. */
+	slot->exits[0].count = 11;
+	slot->exits[0].untimed = 0;
+	slot->exits[0].total += 7ULL * 800;
+	slot->exits[0].weights += 7 * 6;
+	slot->vcpu.states[VP_STATE_KERNEL] += 7ULL * 800;
+	slot->vcpu.states[VP_STATE_GUEST] -= 6ULL * 800;
+	kept.count = 0;
+	vp_account_writer_write(writer, 4ULL * SECOND, false);
+	expect_times(800, 0, 0);
+	expect_exit(0, 1, 0, 0);
+	assert_int_equal(count_kept(VP_ID_exit_sampling), 0);
+	slot->exits[0].count++;
+	slot->exits[0].total += 1000;
+	slot->vcpu.states[VP_STATE_KERNEL] += 1000;
+	kept.count = 0;
+	vp_account_writer_write(writer, 5ULL * SECOND, true);
+	expect_times(400, 600, 0);
+	expect_exit(0, 1, 600, 600);
+	close_keeping(writer, &vms);
+}
+
 /* Wake-ups by latency: what each interval added, of buckets with any. */
 static void test_wakes(void **state)
 {
@@ -722,6 +805,7 @@ int main(void)
 	    cmocka_unit_test(test_interrupts),
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_sampled_exits),
+	    cmocka_unit_test(test_exits_after_the_last_timed),
 	    cmocka_unit_test(test_losses),
 	    cmocka_unit_test(test_wakes),
 	    cmocka_unit_test(test_vms_of_one_process),
