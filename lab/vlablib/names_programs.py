@@ -236,7 +236,7 @@ def _redis(name: str, tools: str) -> Program:
                    REDIS_PREPARE.format(server=f"{name}-server", cli=f"{tools}-cli"))
 
 
-RIPGREP = Program("ripgrep (Rust)", ("ripgrep",), "for i in 1 2 3 4 5 6 7 8; do rg -j1 -a -c '[a-f]{3}.*[0-9]x[0-9a-f]{2}' /usr/bin /usr/lib | tail -1; done\n", ("rg",))
+RIPGREP = Program("ripgrep (Rust)", ("ripgrep",), "for i in $(seq 20); do rg -j1 -a -c '[a-f]{3}.*[0-9]x[0-9a-f]{2}' /usr/bin /usr/lib | tail -1; done\n", ("rg",))
 SHELLCHECK = Program("shellcheck (Haskell)", ("shellcheck",), "shellcheck -s sh /script | tail -1\n", ("shellcheck",), files={"/script": SHELL_SCRIPT})
 UNISON = Program("unison (OCaml)", ("unison-2.52",), "HOME=/tmp unison-2.52 -batch -ui text /usr /tmp/b | tail -1; rm -rf /tmp/b /tmp/.unison\n", ("unison-2.52",))
 MARIADB = Program("mariadb", ("mariadb-server-core", "mariadb-client-core", "mariadb-common"), MARIADB_RUN, ("mariadbd", "one_connection"), MARIADB_PREPARE)  # 11.7 and newer name their threads
