@@ -276,7 +276,7 @@ static void take_from_guest(struct vp_account_vcpu *vcpu, enum vp_state state, u
 }
 
 /*
- * A timed exit stands for the untimed ones before it, but nothing does for those after the last
+ * A timed exit represents the untimed ones before it, but nothing represents those after the last
  * one: there may be no other. Until there is, each takes the mean kernel time of the reason's, u of
  * them u times the mean of W exits. The variance, with s^2 as in vp_exit_timing_variance(): u s^2
  * for these exits and u^2 s^2 (sum of w * w) / (W * W) for the mean.
@@ -292,7 +292,7 @@ static void settle_exit(struct vp_account_vcpu *vcpu, const struct vp_account_ex
 		exit->weights += (uint64_t)(untimed + untimed * untimed / all *
 							  ((double)exit->weights + all) / all);
 	}
-	/* What is recorded is never taken back. */
+	/* Recorded time is never taken back. */
 	if (kernel < kernel_time_of(before))
 		kernel = kernel_time_of(before);
 	if (exit->weights < before->weights)
@@ -333,7 +333,7 @@ static void add_interrupts(const struct vp_account_exit *before, struct vp_accou
 	exit->total += more;
 }
 
-/* Copies the vCPU's exits, with the estimated time of those that nothing stands for yet. */
+/* Copies the vCPU's exits, with the estimated time of those that no timed one represents yet. */
 static void take_exits(struct vp_account_writer *writer, size_t slot, const struct known *known,
 		       struct vp_account_vcpu *vcpu)
 {

@@ -78,7 +78,7 @@ class Runs(Case):
     def test_figure_that_is_no_number(self):
         self.fails("command = 'echo fast'\nfigure = { pattern = '(fast)' }", "'fast' is no number")
 
-    # Of two runs, the first must end within the limit, also on a busy machine.
+    # The first run must end within the limit, also on a busy machine.
     def test_time_limit(self):
         began = time.monotonic()
         self.fails("command = '''[ ! -e ../once ] || sleep 300; touch ../once'''\ntime-limit = 5",

@@ -378,7 +378,7 @@ def knows_switches(kernel):
 
 
 def program(run, number):
-    """What a VM of tinyvm did, by its own words, and the ns that its instructions took: one each."""
+    """A VM of tinyvm: what it did, as it prints, and the ns that its instructions took, one each."""
     did = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", run.command_output(number).split("\n")[0])}
     return did, 6 * did["loops"] + 2 * did["spread"]
 
