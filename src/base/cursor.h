@@ -66,6 +66,14 @@ static inline struct vp_slice vp_cursor_bytes(struct vp_cursor *cursor, size_t s
 	return slice;
 }
 
+/* Text: skips a byte-order mark of UTF-8, which some editors put before a file's first character.
+ */
+static inline void vp_cursor_skip_mark(struct vp_cursor *cursor)
+{
+	if (vp_cursor_left(cursor) >= 3 && !memcmp(cursor->next, "\xef\xbb\xbf", 3))
+		cursor->next += 3;
+}
+
 #define VP_CURSOR_INTEGER(bits)                                                                    \
 	static inline uint##bits##_t vp_cursor_u##bits(struct vp_cursor *cursor)                   \
 	{                                                                                          \

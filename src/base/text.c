@@ -172,6 +172,25 @@ const char *vp_text_duration(uint64_t ns, char text[VP_DURATION_SIZE])
 	return text;
 }
 
+const char *vp_text_long_duration(uint64_t ns, char text[VP_DURATION_SIZE])
+{
+	enum { MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
+	uint64_t s = ns / 1000000000 + (ns % 1000000000 >= 500000000);
+
+	if (s < 2 * MINUTE)
+		return vp_text_duration(ns, text);
+	if (s < HOUR)
+		snprintf(text, VP_DURATION_SIZE, "%" PRIu64 " min %" PRIu64 " s", s / MINUTE,
+			 s % MINUTE);
+	else if (s < DAY)
+		snprintf(text, VP_DURATION_SIZE, "%" PRIu64 " h %" PRIu64 " min", s / HOUR,
+			 s % HOUR / MINUTE);
+	else
+		snprintf(text, VP_DURATION_SIZE, "%" PRIu64 " d %" PRIu64 " h", s / DAY,
+			 s % DAY / HOUR);
+	return text;
+}
+
 char *vp_text_cleaned(const char *text)
 {
 	struct vp_buffer clean = {0};

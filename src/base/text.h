@@ -33,6 +33,8 @@ void vp_text_put_word(const char *word, struct vp_buffer *out);
 /* Formats `ns` nanoseconds with three significant digits and a unit ("0", "853 ns", "12.3 us",
  * "1.61 s"); from 1000 s on, in whole seconds. Returns `text`. */
 const char *vp_text_duration(uint64_t ns, char text[VP_DURATION_SIZE]);
+/* The same, from 2 minutes on in minutes, hours and days: "16 min 40 s", "2 h 5 min", "3 d 2 h". */
+const char *vp_text_long_duration(uint64_t ns, char text[VP_DURATION_SIZE]);
 
 enum { VP_TEXT_DATE_SIZE = 40 };
 /* Formats a time of CLOCK_REALTIME (ns) in the reader's time zone: "2026-11-25 16:49:05 +0000". */

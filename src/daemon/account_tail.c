@@ -133,14 +133,18 @@ void vp_account_tail_read(struct vp_account_tail *tail, uint64_t now)
 	tail_read_one(tail);
 }
 
+bool vp_account_tail_has(const struct vp_account_tail *tail, const struct vp_vm *vm)
+{
+	return !vm->end && vp_map_find(&tail->join.taken, vp_vm_id(vm));
+}
+
 void vp_account_tail_forget(struct vp_account_tail *tail, bool (*keeps)(void *context, uint32_t id),
 			    void *context)
 {
 	size_t kept = 0;
 
 	vp_vec_each (&tail->vms, vm)
-		if ((!vm->end && vp_map_find(&tail->join.taken, vp_vm_id(vm))) ||
-		    keeps(context, vp_vm_id(vm)))
+		if (vp_account_tail_has(tail, vm) || keeps(context, vp_vm_id(vm)))
 			tail->vms.at[kept++] = *vm;
 		else
 			vp_vm_deinit(vm);

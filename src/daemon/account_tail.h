@@ -43,6 +43,8 @@ enum { VP_TAIL_PATIENCE_S = 30 };
 void vp_account_tail_follow(struct vp_account_tail *tail, const char *path, uint64_t now);
 /* Reads the available records. */
 void vp_account_tail_read(struct vp_account_tail *tail, uint64_t now);
+/* Whether the VM is one of the present recording that has not ended. */
+bool vp_account_tail_has(const struct vp_account_tail *tail, const struct vp_vm *vm);
 /* Forgets VMs that have ended, except those for which `keeps` returns true. */
 void vp_account_tail_forget(struct vp_account_tail *tail, bool (*keeps)(void *context, uint32_t id),
 			    void *context);

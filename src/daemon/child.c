@@ -17,6 +17,15 @@
 
 #define SECOND UINT64_C(1000000000)
 
+/*
+ * Most bytes of a recorder's buffers, all pCPUs together: vperf record's default of 2 or 4 MiB per
+ * pCPU would exceed vperfd's limit of memory on large hosts. The smallest buffers hold the records
+ * of 0.1 s of a busy pCPU.
+ */
+enum { USUAL_BYTES = 16 << 20, STACK_BYTES = 32 << 20 };
+enum { LEAST_BYTES = 128 << 10, LEAST_LARGE_BYTES = 256 << 10 };
+enum { MOST_BYTES = 2 << 20, MOST_TRACE_BYTES = 4 << 20 };
+
 static void child_add(struct vp_daemon_words *words, const char *word)
 {
 	if (words->count + 1 < VP_DAEMON_WORDS)
@@ -48,6 +57,17 @@ static void begin_words(const struct vp_daemon_config *config, const char *progr
 		child_add_made(ret, "-z%" PRIu64, config->compression);
 }
 
+/* Adds the size of the buffers, a power of two of pages per pCPU. */
+static void add_buffers(uint64_t all, uint32_t pcpus, uint64_t least, uint64_t most,
+			struct vp_daemon_words *words)
+{
+	uint64_t page = (uint64_t)getpagesize(), bytes = most;
+
+	while (bytes > least && bytes * pcpus > all)
+		bytes /= 2;
+	child_add_made(words, "--mmap-pages=%" PRIu64, bytes / page ? bytes / page : 1);
+}
+
 /* The default is left to vperf record, which has another grade on Xen. */
 static void add_account(const struct vp_daemon_config *config, struct vp_daemon_words *words)
 {
@@ -56,7 +76,7 @@ static void add_account(const struct vp_daemon_config *config, struct vp_daemon_
 }
 
 void vp_daemon_record_words(const struct vp_daemon_config *config, const char *program,
-			    const char *path, struct vp_daemon_words *ret)
+			    const char *path, uint32_t pcpus, struct vp_daemon_words *ret)
 {
 	begin_words(config, program, path, ret);
 	add_account(config, ret);
@@ -65,25 +85,30 @@ void vp_daemon_record_words(const struct vp_daemon_config *config, const char *p
 	if (config->frequency) {
 		child_add_made(ret, "--freq=%" PRIu64, config->frequency);
 		child_add(ret, "--stagger");
+		add_buffers(USUAL_BYTES, pcpus, LEAST_BYTES, MOST_BYTES, ret);
 	} else {
 		child_add(ret, "--no-samples");
 	}
 }
 
 void vp_daemon_flight_words(const struct vp_daemon_config *config, const char *program,
-			    const char *path, struct vp_daemon_words *ret)
+			    const char *path, uint32_t pcpus, struct vp_daemon_words *ret)
 {
+	const uint64_t ring = config->flight_bytes;
+
 	begin_words(config, program, path, ret);
 	child_add(ret, "--quiet-vms"); /* the permanent recorder reports them */
 	child_add(ret, "--no-samples");
 	child_add(ret, "--no-account");
 	child_add_made(ret, "--trace=%s", config->flight_events);
 	child_add(ret, "--flight");
-	child_add_made(ret, "%" PRIu64 "K", config->flight_bytes >> 10);
+	child_add_made(ret, "%" PRIu64 "K", ring >> 10);
+	add_buffers(ring < USUAL_BYTES ? ring : USUAL_BYTES, pcpus, LEAST_LARGE_BYTES,
+		    MOST_TRACE_BYTES, ret);
 }
 
 void vp_daemon_samples_words(const struct vp_daemon_config *config, const char *program,
-			     const char *path, struct vp_daemon_words *ret)
+			     const char *path, uint32_t pcpus, struct vp_daemon_words *ret)
 {
 	begin_words(config, program, path, ret);
 	child_add(ret, "--quiet-vms");
@@ -91,6 +116,7 @@ void vp_daemon_samples_words(const struct vp_daemon_config *config, const char *
 	add_account(config, ret);
 	child_add_made(ret, "--freq=%" PRIu64, config->samples_frequency);
 	child_add_made(ret, "--duration=%" PRIu64, config->samples_ns / SECOND);
+	add_buffers(STACK_BYTES, pcpus, LEAST_LARGE_BYTES, MOST_BYTES, ret);
 }
 
 void vp_daemon_snapshot_words(const char *program, const char *path, struct vp_daemon_words *ret)

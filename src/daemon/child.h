@@ -4,6 +4,7 @@
 #define VP_DAEMON_CHILD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -20,13 +21,14 @@ struct vp_daemon_words {
 };
 
 /* Command lines of `program` (vperf), which must outlive them, as must `path`: the permanent
- * recorder, the flight recorder, samples for a finding. */
+ * recorder, the flight recorder, samples for a finding. `pcpus`: number of pCPUs, which their
+ * buffers share. */
 void vp_daemon_record_words(const struct vp_daemon_config *config, const char *program,
-			    const char *path, struct vp_daemon_words *ret);
+			    const char *path, uint32_t pcpus, struct vp_daemon_words *ret);
 void vp_daemon_flight_words(const struct vp_daemon_config *config, const char *program,
-			    const char *path, struct vp_daemon_words *ret);
+			    const char *path, uint32_t pcpus, struct vp_daemon_words *ret);
 void vp_daemon_samples_words(const struct vp_daemon_config *config, const char *program,
-			     const char *path, struct vp_daemon_words *ret);
+			     const char *path, uint32_t pcpus, struct vp_daemon_words *ret);
 /* … a snapshot of the flight recorder in directory `path`; prints the snapshot's path. */
 void vp_daemon_snapshot_words(const char *program, const char *path, struct vp_daemon_words *ret);
 

@@ -492,6 +492,7 @@ struct vp_error *vp_daemon_config_parse(const char *path, const char *text, size
 	struct vp_slice line;
 
 	vp_daemon_config_init(ret);
+	vp_cursor_skip_mark(&cursor);
 	while (!error && vp_cursor_line(&cursor, &line)) {
 		place.line++;
 		error = take_line(&place, line, ret);

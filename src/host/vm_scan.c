@@ -181,6 +181,14 @@ static void vm_scan_read_pcpus(struct vp_vm *vm)
 	free(set);
 }
 
+void vp_vm_read_vcpus(struct vp_vm *vm)
+{
+	descriptors found = open_vms(vm->pid);
+
+	vp_vcpu_numbers_read("/proc", DEBUGFS, found.count == 1, vm);
+	vp_vec_deinit(&found);
+}
+
 static void vm_scan_add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_start)
 {
 	uint32_t nth = 0;
@@ -241,6 +249,21 @@ struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start)
 	}
 	closedir(directory);
 	return NULL;
+}
+
+void vp_vm_scan_new(vp_vms *vms, bool at_start)
+{
+	DIR *directory = opendir(DEBUGFS);
+
+	for (struct dirent *entry; directory && (entry = readdir(directory));) {
+		char *end;
+		unsigned long pid = strtoul(entry->d_name, &end, 10);
+		if (isdigit((unsigned char)entry->d_name[0]) && *end == '-' &&
+		    !vp_vms_latest(vms, (uint32_t)pid))
+			vp_vm_scan_process(vms, (uint32_t)pid, at_start);
+	}
+	if (directory)
+		closedir(directory);
 }
 
 bool vp_vm_has_exited(const struct vp_vm *vm)

@@ -14,6 +14,11 @@ struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start) VP_MUST_CHECK;
 /* Adds the open VMs of process `pid`, except running ones in `vms`; returns the first one, or
  * NULL. */
 struct vp_vm *vp_vm_scan_process(vp_vms *vms, uint32_t pid, bool at_start);
+/* Adds VMs of processes without one in `vms`, found by KVM's debugfs, if available: the cost does
+ * not depend on the number of processes. */
+void vp_vm_scan_new(vp_vms *vms, bool at_start);
+/* Reads the numbers and threads of the vCPUs again: a vCPU has no thread before it first runs. */
+void vp_vm_read_vcpus(struct vp_vm *vm);
 /* Whether the pid of the VM's process is unused: one system call. */
 bool vp_vm_has_exited(const struct vp_vm *vm);
 /* The same, or the pid is another process's now, or the process has closed the VM: about 80,000

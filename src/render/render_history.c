@@ -94,13 +94,15 @@ static char *note_of(const vp_history *history, size_t index)
 	if (kept->is_open || kept->is_interrupted)
 		add_note(&notes, kept->is_open ? "open" : "interrupted");
 	if (gap >= LEAST_GAP_NS) {
-		VP_AUTO_FREE char *note =
-		    vp_format("nothing recorded in the %s before", vp_text_duration(gap, text));
+		VP_AUTO_FREE char *note = vp_format("nothing recorded in the %s before",
+						    vp_text_long_duration(gap, text));
 		add_note(&notes, note);
 	}
 	if (jump) {
+		uint64_t ns = jump < 0 ? -(uint64_t)jump : (uint64_t)jump;
 		VP_AUTO_FREE char *note =
-		    vp_format("clock set by %+.0f s, or host asleep", (double)jump / 1e9);
+		    vp_format("clock set %s by %s, or host asleep", jump < 0 ? "back" : "forward",
+			      vp_text_long_duration(ns, text));
 		add_note(&notes, note);
 	}
 	char *ret = vp_strdup(vp_buffer_text(&notes));
@@ -112,7 +114,8 @@ static char *duration_of(const struct vp_kept *kept)
 {
 	char text[VP_DURATION_SIZE];
 
-	return vp_strdup(kept->problem ? "-" : vp_text_duration(kept->end - kept->start, text));
+	return vp_strdup(kept->problem ? "-"
+				       : vp_text_long_duration(kept->end - kept->start, text));
 }
 
 static void put_recordings(const struct vp_listed_store *store, size_t width, bool colour,

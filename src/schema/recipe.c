@@ -356,6 +356,7 @@ struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t siz
 	struct vp_slice line;
 
 	*ret = (struct vp_recipe){0};
+	vp_cursor_skip_mark(&lines);
 	while (!error && vp_cursor_line(&lines, &line)) {
 		const char *comment = memchr(line.bytes, '#', line.size);
 		parser.line++;

@@ -28,6 +28,7 @@ enum { COPY_TRIES = 1000 };
 /* The counts of a vCPU recorded so far. */
 struct known {
 	uint64_t time; /* time of the last record */
+	uint64_t seen; /* time at which its slot was last found in use */
 	uint32_t vm;   /* number of its VM; 0: not looked up yet */
 	uint64_t states[VP_STATES];
 	struct vp_account_vcpu counters;
@@ -150,9 +151,10 @@ static uint32_t vm_of_slot(const struct vp_account_writer *writer, size_t slot, 
 static uint32_t account_writer_number_of(const struct vp_account_writer *writer, uint32_t vm_id,
 					 const struct vp_account_vcpu *vcpu)
 {
+	if (vcpu->flags & VP_NUMBER_KNOWN)
+		return vcpu->number;
 	const struct vp_vm *vm = vp_vms_find(writer->vms, vm_id);
-
-	if (vcpu->flags & VP_NUMBER_KNOWN || !vm)
+	if (!vm)
 		return vcpu->number;
 	vp_vec_each (&vm->vcpus, known)
 		if (known->tid == vcpu->tid)
@@ -510,7 +512,10 @@ static void write_vcpu(struct vp_account_writer *writer, size_t slot)
 	struct known *known = &writer->known[slot];
 	struct vp_account_vcpu vcpu;
 
-	if (known->ended || !writer->ops.vcpu(writer->source, slot, &vcpu))
+	if (!known->ended && !writer->ops.vcpu(writer->source, slot, &vcpu))
+		return;
+	known->seen = writer->now;
+	if (known->ended)
 		return;
 	if (!known->exits)
 		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
@@ -527,15 +532,28 @@ static void write_vcpu(struct vp_account_writer *writer, size_t slot)
 	known->counters = vcpu;
 }
 
+/* The vCPU in that slot, as of this second: copying all counters again for each thief would cost
+ * more than the rest of accounting. Otherwise, for a vCPU that started since, a copy in *room.
+ * NULL: the slot is free. */
+static const struct vp_account_vcpu *vcpu_of_slot(const struct vp_account_writer *writer,
+						  size_t slot, struct vp_account_vcpu *room)
+{
+	if (slot < writer->ops.slots(writer->source) && writer->known[slot].seen == writer->now)
+		return &writer->known[slot].counters;
+	return writer->ops.vcpu(writer->source, slot, room) ? room : NULL;
+}
+
 static void name_thief(struct vp_account_writer *writer, const struct vp_thief_key *key,
 		       struct vp_thief *record)
 {
-	struct vp_account_vcpu vcpu;
+	struct vp_account_vcpu room;
 	struct vp_account_task task;
+	const struct vp_account_vcpu *vcpu =
+	    key->kind == VP_BY_VCPU ? vcpu_of_slot(writer, key->id, &room) : NULL;
 
-	if (key->kind == VP_BY_VCPU && writer->ops.vcpu(writer->source, key->id, &vcpu)) {
-		record->thief_pid = vm_of_slot(writer, key->id, vcpu.pid);
-		record->number = account_writer_number_of(writer, record->thief_pid, &vcpu);
+	if (vcpu) {
+		record->thief_pid = vm_of_slot(writer, key->id, vcpu->pid);
+		record->number = account_writer_number_of(writer, record->thief_pid, vcpu);
 	} else if (key->kind == VP_BY_TASK && writer->ops.task(writer->source, key->id, &task)) {
 		record->thief_pid = task.pid;
 		record->cgroup = task.cgroup;
@@ -552,7 +570,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	struct vp_account_writer *writer = context;
 	const struct vp_thief_key *key = thief_key;
 	const struct vp_thief_cost *cost = thief_cost;
-	struct vp_account_vcpu vcpu;
+	struct vp_account_vcpu room;
 	uint64_t number;
 	bool inserted;
 
@@ -565,12 +583,15 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	struct known_thief *known = &writer->thieves.at[index];
 	struct vp_thief_cost *before = &known->cost;
 	known->is_listed = true;
-	if (cost->ns == before->ns || !writer->ops.vcpu(writer->source, key->vcpu, &vcpu))
+	if (cost->ns == before->ns)
 		return;
-	uint32_t vm_id = vm_of_slot(writer, key->vcpu, vcpu.pid);
+	const struct vp_account_vcpu *vcpu = vcpu_of_slot(writer, key->vcpu, &room);
+	if (!vcpu)
+		return;
+	uint32_t vm_id = vm_of_slot(writer, key->vcpu, vcpu->pid);
 	struct vp_thief record = {
 	    .vm = vm_id,
-	    .vcpu = account_writer_number_of(writer, vm_id, &vcpu),
+	    .vcpu = account_writer_number_of(writer, vm_id, vcpu),
 	    .state = key->state,
 	    .kind = key->kind,
 	    .number = key->id,

@@ -11,6 +11,8 @@
 #include "session/instrument.h"
 #include "session/instrument_profile.h"
 
+enum { VP_PROFILE_ADMISSIONS = 32 };
+
 /* State of a pCPU from its latest records. */
 struct vp_profile_stream {
 	uint32_t tid; /* the thread whose name was recorded last */
@@ -20,7 +22,8 @@ struct vp_profile_stream {
 	uint64_t events;    /* weight of the next sample; 0: that of the sampling event */
 	uint64_t last_time; /* of the last record that does not belong to the next sample */
 	bool may_fill;      /* a gap in this drain is not a loss: no record was lost */
-	struct vp_admission admission; /* cached admission of its last vCPU */
+	/* Cached admissions, by thread: vCPUs take turns on a pCPU. */
+	struct vp_admission admissions[VP_PROFILE_ADMISSIONS];
 };
 
 struct vp_profile_instrument {

@@ -28,6 +28,8 @@ const struct vp_hypervisor *vp_hypervisor_kvm(void)
 	    .vendor = vp_host_vendor,
 	    .scan = vp_vm_scan,
 	    .scan_one = vp_vm_scan_process,
+	    .scan_new = vp_vm_scan_new,
+	    .read_vcpus = vp_vm_read_vcpus,
 	    .has_exited = vp_vm_has_exited,
 	    .is_gone = vp_vm_is_gone,
 	    .read_placements = vp_vms_read_pcpus,

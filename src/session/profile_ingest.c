@@ -45,9 +45,23 @@ static void see_guest_sample(struct vp_profile_instrument *profile,
 		vp_guest_watch_hit(watch, sample);
 }
 
-static inline bool is_sample_of_vcpu(uint32_t id)
+/* Types with the same first fields. */
+static inline bool is_of_vcpu(uint32_t id)
 {
-	return id == VP_ID_guest_sample || id == VP_ID_vcpu_sample;
+	return id == VP_ID_guest_sample || id == VP_ID_vcpu_sample || id == VP_ID_vcpu_in ||
+	       id == VP_ID_vcpu_out;
+}
+
+static void profile_ingest_admit(struct vp_profile_instrument *profile,
+				 struct vp_profile_stream *stream, const uint64_t *revision,
+				 union vp_any_record *record)
+{
+	bool of_vcpu = is_of_vcpu(record->header.id);
+	struct vp_admission *admission =
+	    &stream->admissions[of_vcpu ? record->vcpu_sample.tid % VP_PROFILE_ADMISSIONS : 0];
+
+	if (!of_vcpu || !vp_admit_again(admission, *revision, &record->vcpu_sample))
+		(void)vp_admit(profile->base.session, admission, record);
 }
 
 /* Completes the record; notes its threads and VMs. */
@@ -57,10 +71,8 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 	const struct vp_host_sample *sample = &record->host_sample;
 
 	/* Names of threads come only from the memory of selected guests. */
-	if (sample->id != VP_ID_host_sample &&
-	    !(is_sample_of_vcpu(sample->id) &&
-	      vp_admit_again(&stream->admission, *revision, &record->vcpu_sample)))
-		(void)vp_admit(profile->base.session, &stream->admission, record);
+	if (sample->id != VP_ID_host_sample)
+		profile_ingest_admit(profile, stream, revision, record);
 	switch (record->header.id) {
 	case VP_ID_sample_period:
 		stream->events = record->sample_period.events;

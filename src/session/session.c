@@ -192,10 +192,13 @@ bool vp_session_enable_exit_rip(struct vp_session *session)
 
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_watch_client *user)
 {
-	if (!session->guest_watch)
+	if (!session->guest_watch) {
 		session->guest_watch =
 		    vp_guest_watch_new(session->hypervisor->guest_access(), &session->notices,
 				       session->dir.now, session->options.with_symbols);
+		if (session->options.quiet_vms)
+			vp_guest_watch_be_quiet(session->guest_watch);
+	}
 	vp_guest_watch_join(session->guest_watch, user);
 }
 
@@ -488,6 +491,7 @@ struct vp_error *vp_session_start(struct vp_session *session)
 {
 	flush_all(session); /* opens the streams */
 	append_clocks(session);
+	vp_session_find_late_vms(session);
 	session->info.start = vp_clock_monotonic();
 	session->next_second = whole_second(session->info.start + SECOND / 2);
 	vp_vec_each (&session->instruments, instrument)

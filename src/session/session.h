@@ -40,7 +40,7 @@ struct vp_session_options {
 	unsigned agent_port;
 	unsigned agent_seconds; /* time limit of an agent's whole reply */
 	size_t agent_bytes;     /* size limit of an agent's reply */
-	bool quiet_vms;         /* no notices of VMs that start or stop */
+	bool quiet_vms;         /* no notices of VMs that start or stop, and of their kernels */
 	/* Called before each step that may take seconds; may be NULL. only_agents_left: the
 	 * recording is complete except for agents' replies. */
 	void (*progress)(const char *what, bool only_agents_left);

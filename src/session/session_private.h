@@ -66,6 +66,9 @@ void vp_session_watch_pcpus(struct vp_session *session);
 void vp_session_take_vms(struct vp_session *session, size_t from);
 void vp_session_watch_vms(struct vp_session *session);
 void vp_session_check_vms(struct vp_session *session, bool closely);
+/* Right before the start: finds VMs that started, and vCPUs that first ran, since VMs were searched
+ * for. One that halts for good has no later event that would show it. */
+void vp_session_find_late_vms(struct vp_session *session);
 /* Writes data about guests of ended VMs; drops VMs that ended well before that time, with all state
  * about them. */
 void vp_session_put_away_vms(struct vp_session *session);

@@ -189,7 +189,23 @@ bool vp_session_may_be_new_vms(struct vp_session *session)
 	return !session->vm_generation || session->vm_generation != before;
 }
 
-/* A process may open another VM. */
+void vp_session_find_late_vms(struct vp_session *session)
+{
+	const struct vp_hypervisor *hypervisor = session->hypervisor;
+	size_t before = session->vms.count;
+
+	if (!hypervisor->scan_new)
+		return;
+	vp_vec_each (&session->vms, vm)
+		hypervisor->read_vcpus(vm);
+	hypervisor->scan_new(&session->vms, true);
+	vp_session_take_vms(session, before);
+	for (size_t i = before; i < session->vms.count; i++)
+		watch_guest(session, &session->vms.at[i]);
+	session->vms_changed = true;
+}
+
+/* A process may open another VM. A VM that does not run has no events that would show it. */
 static void find_more_vms(struct vp_session *session)
 {
 	size_t before = session->vms.count;
@@ -199,6 +215,8 @@ static void find_more_vms(struct vp_session *session)
 	for (size_t i = 0; i < before; i++)
 		if (!session->vms.at[i].end)
 			session->hypervisor->scan_one(&session->vms, session->vms.at[i].pid, false);
+	if (session->hypervisor->scan_new)
+		session->hypervisor->scan_new(&session->vms, false);
 	take_new_vms(session, before);
 }
 

@@ -35,6 +35,7 @@ struct vp_account_source {
 	VP_VEC(uint32_t) released;
 };
 static struct vp_account_source source;
+static unsigned copies; /* of vCPUs' counters */
 static VP_VEC(union vp_any_record) kept;
 
 static struct vp_error *open_source(const vp_vms *vms,
@@ -64,6 +65,7 @@ static inline size_t slots(const struct vp_account_source *own)
 static inline bool vcpu_at(const struct vp_account_source *own, size_t slot,
 			   struct vp_account_vcpu *ret)
 {
+	copies++;
 	*ret = own->slots[slot].vcpu;
 	return own->slots[slot].has_vcpu;
 }

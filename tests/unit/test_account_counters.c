@@ -184,6 +184,33 @@ static void test_slots(void **state)
 	finish(&all);
 }
 
+/* A VM without records is counted, from 0 on, for as long as it runs. */
+static void test_without_records(void **state)
+{
+	struct intervals all = {0};
+
+	for (unsigned i = 0; i < 2 * VP_COUNTED_ABSENT; i++) {
+		begin_interval(&all);
+		if (i < VP_COUNTED_ABSENT)
+			take_times(&all, FIRST, 0, 1);
+		end_interval(&all);
+		vp_account_counters_note(&all.counters, FIRST);
+		vp_account_counters_note(&all.counters, SECOND);
+	}
+	assert_int_equal(all.counters.vms.count, 2);
+	assert_int_equal(all.counters.vms.at[0].vcpus.at[0].ns[VP_STATE_GUEST],
+			 VP_COUNTED_ABSENT * MS);
+	assert_int_equal(all.counters.vms.at[1].id, SECOND);
+	assert_int_equal(all.counters.vms.at[1].vcpus.count, 0);
+	assert_string_equal(all.counters.vms.at[1].thieves[VP_COUNTED_THIEVES].name, "other");
+	for (unsigned i = 0; i < VP_COUNTED_ABSENT; i++) {
+		begin_interval(&all);
+		end_interval(&all);
+	}
+	assert_int_equal(all.counters.vms.count, 0);
+	finish(&all);
+}
+
 static void test_exits(void **state)
 {
 	struct intervals all = {0};
@@ -273,8 +300,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_sums),   cmocka_unit_test(test_slots),
-	    cmocka_unit_test(test_exits),  cmocka_unit_test(test_gone),
-	    cmocka_unit_test(test_losses), cmocka_unit_test(test_moments)};
+	    cmocka_unit_test(test_exits),  cmocka_unit_test(test_without_records),
+	    cmocka_unit_test(test_gone),   cmocka_unit_test(test_losses),
+	    cmocka_unit_test(test_moments)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,21 @@ static void test_thieves_are_named_for_ever(void **state)
 	vp_account_writer_free(writer);
 }
 
+/* A copy of a vCPU's counters is dear: thieves need none of their own. */
+static void test_thieves_copy_no_vcpus(void **state)
+{
+	struct vp_account_writer *writer = open_writer();
+
+	vp_account_writer_write(writer, 2ULL * SECOND, false);
+	copies = 0;
+	for (uint32_t i = 0; i < 20; i++)
+		steal(100 + i, 1000);
+	vp_account_writer_write(writer, 3ULL * SECOND, false);
+	assert_int_equal(recorded_ns, 20 * 1000);
+	assert_int_equal(copies, SLOTS);
+	vp_account_writer_free(writer);
+}
+
 /* One that takes time again, long after it was forgotten: only what is new is recorded. */
 static void test_thief_comes_back(void **state)
 {
@@ -275,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_thieves_are_named_for_ever),
 	    cmocka_unit_test(test_thief_comes_back),
+	    cmocka_unit_test(test_thieves_copy_no_vcpus),
 	    cmocka_unit_test(test_thief_stays),
 	    cmocka_unit_test(test_thief_was_dropped),
 	    cmocka_unit_test(test_thieves_of_each_kind),

@@ -567,6 +567,27 @@ static void test_durations(void **state)
 		assert_string_equal(vp_text_duration(cases[i].ns, text), cases[i].text);
 }
 
+static void test_long_durations(void **state)
+{
+	static const struct {
+		uint64_t s;
+		const char *text;
+	} cases[] = {{0, "0"},
+		     {5, "5.00 s"},
+		     {119, "119 s"},
+		     {120, "2 min 0 s"},
+		     {3599, "59 min 59 s"},
+		     {3600, "1 h 0 min"},
+		     {86399, "23 h 59 min"},
+		     {266400, "3 d 2 h"},
+		     {UINT64_MAX / 1000000000, "213503 d 23 h"}};
+	char text[VP_DURATION_SIZE];
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++)
+		assert_string_equal(vp_text_long_duration(cases[i].s * 1000000000, text),
+				    cases[i].text);
+}
+
 /* As printf() has them, on both sides of each power of ten. */
 static void test_counts(void **state)
 {
@@ -763,6 +784,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_clean),
 	    cmocka_unit_test(test_clean_hidden),
 	    cmocka_unit_test(test_durations),
+	    cmocka_unit_test(test_long_durations),
 	    cmocka_unit_test(test_out_of_memory),
 	    cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_json_pretty),

@@ -33,24 +33,63 @@ static void test_words(void **state)
 	struct vp_daemon_words words;
 
 	vp_daemon_config_init(&config);
-	vp_daemon_record_words(&config, "/b/vperf", "/s/1", &words);
+	vp_daemon_record_words(&config, "/b/vperf", "/s/1", 4, &words);
 	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 "
-			     "--names-every=600 --freq=19 --stagger");
-	vp_daemon_samples_words(&config, "/b/vperf", "/s/1", &words);
+			     "--names-every=600 --freq=19 --stagger --mmap-pages=512");
+	vp_daemon_samples_words(&config, "/b/vperf", "/s/1", 4, &words);
 	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 -z1 --quiet-vms "
-			     "-g --freq=997 --duration=60");
+			     "-g --freq=997 --duration=60 --mmap-pages=512");
 	config.compression = config.frequency = config.names_ns = 0;
 	free(config.account);
 	config.account = vp_strdup("exact");
 	config.flight_bytes = 64 << 20;
-	vp_daemon_record_words(&config, "/b/vperf", "/s/1", &words);
+	vp_daemon_record_words(&config, "/b/vperf", "/s/1", 4, &words);
 	expect_words(&words, "/b/vperf record -q --no-agent -o /s/1 --account=exact "
 			     "--no-samples");
-	vp_daemon_flight_words(&config, "/b/vperf", "/s/flight", &words);
+	vp_daemon_flight_words(&config, "/b/vperf", "/s/flight", 4, &words);
 	expect_words(&words, "/b/vperf record -q --no-agent -o /s/flight --quiet-vms "
-			     "--no-samples --no-account --trace=sched,kvm,irq --flight 65536K");
+			     "--no-samples --no-account --trace=sched,kvm,irq --flight 65536K "
+			     "--mmap-pages=1024");
 	vp_daemon_snapshot_words("/b/vperf", "/s/flight", &words);
 	expect_words(&words, "/b/vperf snapshot /s/flight");
+	vp_daemon_config_deinit(&config);
+}
+
+static unsigned pages_of(const struct vp_daemon_words *words)
+{
+	unsigned pages = 0;
+
+	for (size_t i = 0; words->at[i]; i++)
+		(void)sscanf(words->at[i], "--mmap-pages=%u", &pages);
+	return pages;
+}
+
+/* The buffers of all pCPUs together have a limit, down to a size per pCPU that is still of use. The
+ * flight recorder's are not larger than its ring. */
+static void test_buffers(void **state)
+{
+	static const struct {
+		uint32_t pcpus;
+		uint64_t ring;
+		unsigned record, flight, samples; /* pages of 4 KiB */
+	} cases[] = {{1, 64 << 20, 512, 1024, 512}, {8, 64 << 20, 512, 512, 512},
+		     {9, 64 << 20, 256, 256, 512},  {16, 16 << 20, 256, 256, 512},
+		     {17, 16 << 20, 128, 128, 256}, {128, 1 << 30, 32, 64, 64},
+		     {512, 1 << 30, 32, 64, 64},    {4, 2 << 20, 512, 128, 512}};
+	const unsigned pages = (unsigned)getpagesize() / 4096;
+	struct vp_daemon_config config;
+	struct vp_daemon_words words;
+
+	vp_daemon_config_init(&config);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
+		config.flight_bytes = cases[i].ring;
+		vp_daemon_record_words(&config, "/b/vperf", "/s/1", cases[i].pcpus, &words);
+		assert_int_equal(pages_of(&words) * pages, cases[i].record);
+		vp_daemon_flight_words(&config, "/b/vperf", "/s/1", cases[i].pcpus, &words);
+		assert_int_equal(pages_of(&words) * pages, cases[i].flight);
+		vp_daemon_samples_words(&config, "/b/vperf", "/s/1", cases[i].pcpus, &words);
+		assert_int_equal(pages_of(&words) * pages, cases[i].samples);
+	}
 	vp_daemon_config_deinit(&config);
 }
 
@@ -170,6 +209,7 @@ int main(void)
 	    cmocka_unit_test(test_words),   cmocka_unit_test(test_output),
 	    cmocka_unit_test(test_failure), cmocka_unit_test(test_no_program),
 	    cmocka_unit_test(test_orphan),  cmocka_unit_test(test_notify),
+	    cmocka_unit_test(test_buffers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

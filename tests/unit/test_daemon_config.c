@@ -53,6 +53,17 @@ static void test_values(void **state)
 	vp_daemon_config_deinit(&config);
 }
 
+/* As Windows' editors write it, before a section or a comment. */
+static void test_byte_order_mark(void **state)
+{
+	struct vp_daemon_config config;
+
+	expect_no_error(parse("\xef\xbb\xbf[record]\r\nfrequency = 20\r\n", &config));
+	assert_int_equal(config.frequency, 20);
+	vp_daemon_config_deinit(&config);
+	expect_wrong("\xef\xbb\xbf\xef\xbb\xbf[record]\n", "x.conf:1: ");
+}
+
 static void test_mistyped(void **state)
 {
 	expect_wrong(
@@ -138,9 +149,13 @@ static void test_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_defaults),     cmocka_unit_test(test_values),
-	    cmocka_unit_test(test_texts),        cmocka_unit_test(test_mistyped),
-	    cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_read),
+	    cmocka_unit_test(test_defaults),
+	    cmocka_unit_test(test_values),
+	    cmocka_unit_test(test_texts),
+	    cmocka_unit_test(test_mistyped),
+	    cmocka_unit_test(test_byte_order_mark),
+	    cmocka_unit_test(test_wrong_values),
+	    cmocka_unit_test(test_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,11 +158,13 @@ static void test_forget(void **state)
 	vp_account_tail_follow(&tail, "test_tail.1", 0);
 	vp_account_tail_read(&tail, 0);
 	assert_int_equal(tail.vms.count, 1);
+	assert_true(vp_account_tail_has(&tail, &tail.vms.at[0]));
 	vp_account_tail_forget(&tail, keeps_none, NULL);
 	assert_int_equal(tail.vms.count, 1);
 	made.vms.at[0].end = 12 * SECOND;
 	expect_no_error(vp_vms_write("test_tail.1", &made.vms));
 	vp_account_tail_read(&tail, 0);
+	assert_false(vp_account_tail_has(&tail, &tail.vms.at[0]));
 	vp_account_tail_forget(&tail, keeps_all, NULL);
 	assert_int_equal(tail.vms.count, 1);
 	vp_account_tail_forget(&tail, keeps_none, NULL);

@@ -60,6 +60,23 @@ static struct vp_guest_watch *new_watch(vp_notices *notices, unsigned *forgotten
 	return watch;
 }
 
+/* A recorder next to another one does not repeat it. */
+static void test_not_found_is_not_repeated(void **state)
+{
+	struct vp_vm vm = {.pid = (uint32_t)getpid(), .name = "g1", .at_start = true};
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = new_watch(&notices, &forgotten);
+
+	vp_guest_watch_be_quiet(watch);
+	vp_guest_watch_add(watch, &vm);
+	vp_guest_watch_settle(watch, 0);
+	vp_guest_watch_step(watch);
+	assert_int_equal(forgotten, 1);
+	assert_int_equal(notices.count, 0);
+	vp_guest_watch_free(watch);
+}
+
 /* This process is no VM: the kernel of its guest cannot be found. */
 static void test_not_found_is_told_at_once(void **state)
 {
@@ -825,6 +842,7 @@ int main(void)
 	    cmocka_unit_test(test_vcpu_comes_online),
 	    cmocka_unit_test(test_protected),
 	    cmocka_unit_test(test_not_found_is_told_at_once),
+	    cmocka_unit_test(test_not_found_is_not_repeated),
 	    cmocka_unit_test(test_what_is_not_told),
 	    cmocka_unit_test(test_places_are_remembered),
 	};

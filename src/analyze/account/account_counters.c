@@ -187,6 +187,11 @@ void vp_account_counters_add(struct vp_account_counters *counters, const struct 
 	drop_absent(counters);
 }
 
+void vp_account_counters_note(struct vp_account_counters *counters, uint32_t id)
+{
+	counted_vm_of(counters, id)->absent = 0;
+}
+
 void vp_account_counters_deinit(struct vp_account_counters *counters)
 {
 	vp_vec_each (&counters->vms, vm)

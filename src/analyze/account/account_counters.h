@@ -73,6 +73,8 @@ struct vp_account_counters {
 /* Adds the account of the interval that has just ended. */
 void vp_account_counters_add(struct vp_account_counters *counters,
 			     const struct vp_account *account);
+/* The VM runs, with or without records: it is not dropped. */
+void vp_account_counters_note(struct vp_account_counters *counters, uint32_t id);
 void vp_account_counters_deinit(struct vp_account_counters *counters);
 
 /* Steal in ns: the kernel's run_delay, plus interrupts. */

@@ -57,7 +57,7 @@ void vp_recording_parts_note(const vp_recording_parts *parts, vp_sentences *sent
 	vp_vec_push(sentences,
 		    gap >= LEAST_GAP
 			? vp_format("%zu recordings; nothing was recorded in %s between them",
-				    parts->count, vp_text_duration(gap, text))
+				    parts->count, vp_text_long_duration(gap, text))
 			: vp_format("%zu recordings, without a gap", parts->count));
 }
 

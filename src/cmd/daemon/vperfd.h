@@ -97,6 +97,8 @@ struct vp_error *vperfd_publish(struct vperfd *daemon) VP_MUST_CHECK;
 /* Does so until that time, or until a signal. */
 struct vp_error *vperfd_serve_until(struct vperfd *daemon, uint64_t time) VP_MUST_CHECK;
 
+/* vperfd_main.c: number of pCPUs, with those that may come online. */
+uint32_t vperfd_pcpus(void);
 /* vperfd_main.c: prints a sentence, cleaned. */
 void vperfd_say(const char *sentence);
 #define VPERFD_SAY(...)                                                                            \

@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/macros.h"
 #include "base/notices.h"
+#include "base/pcpus.h"
 #include "base/stagger.h"
 #include "base/text.h"
 #include "base/vec.h"
@@ -80,12 +81,20 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+uint32_t vperfd_pcpus(void)
+{
+	uint32_t count = 1;
+
+	vp_error_free(vp_pcpus_present(&count));
+	return count;
+}
+
 static struct vp_error *start_recorder(void *context, const char *path, pid_t *ret)
 {
 	const struct vperfd *daemon = context;
 	struct vp_daemon_words words;
 
-	vp_daemon_record_words(&daemon->config, daemon->program, path, &words);
+	vp_daemon_record_words(&daemon->config, daemon->program, path, vperfd_pcpus(), &words);
 	return vp_child_start(&words, -1, ret);
 }
 

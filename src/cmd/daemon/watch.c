@@ -86,7 +86,7 @@ static void start_flight(struct vperfd *daemon, uint64_t now)
 		daemon->flight_retry_at = UINT64_MAX; /* until the configuration is read again */
 		return;
 	}
-	vp_daemon_flight_words(&daemon->config, daemon->program, path, &words);
+	vp_daemon_flight_words(&daemon->config, daemon->program, path, vperfd_pcpus(), &words);
 	VP_AUTO_ERROR struct vp_error *error = vp_child_start(&words, -1, &daemon->flight.process);
 	if (error) {
 		VPERFD_SAY("no flight recorder: %s", vp_error_message(error));
@@ -185,7 +185,7 @@ static void start_samples(struct vperfd *daemon)
 	if (!daemon->config.samples_ns || daemon->samples.process)
 		return;
 	char *path = store_path(daemon, VP_KEPT_SAMPLES_SUFFIX);
-	vp_daemon_samples_words(&daemon->config, daemon->program, path, &words);
+	vp_daemon_samples_words(&daemon->config, daemon->program, path, vperfd_pcpus(), &words);
 	start_job(daemon, &words, -1, &daemon->samples, path);
 }
 
@@ -248,6 +248,16 @@ static void end_rules(struct vperfd *daemon, uint64_t now)
 	daemon->rules_at = now + (daemon->config.rules_ns ? daemon->config.rules_ns : 5 * SECOND);
 }
 
+/* A VM that never ran has no records. */
+static void note_running(struct vperfd *daemon)
+{
+	if (!daemon->rotation.open.process)
+		return;
+	vp_vec_each (&daemon->tail.vms, vm)
+		if (vp_account_tail_has(&daemon->tail, vm))
+			vp_account_counters_note(&daemon->counters, vp_vm_id(vm));
+}
+
 /* Between two recordings, seconds may pass without records, although the VMs exist. After a while
  * without records the last VMs have ended, and their counters are dropped. */
 static void count_second(struct vperfd *daemon, uint64_t now)
@@ -262,6 +272,7 @@ static void count_second(struct vperfd *daemon, uint64_t now)
 	}
 	if (daemon->has_second || now - daemon->counted_at > VP_TAIL_PATIENCE_S * SECOND)
 		vp_account_counters_add(&daemon->counters, &daemon->second);
+	note_running(daemon);
 	vp_hour_add(&daemon->hour, &daemon->counters, &daemon->tail.vms,
 		    daemon->has_second ? daemon->counters.realtime : clock.realtime);
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/macros.h"
+#include "base/vec.h"
 #include "cmd/common/command.h"
 #include "cmd/common/options.h"
 #include "cmd/common/verb.h"
@@ -119,13 +120,32 @@ static struct vp_error *publish(struct metrics *metrics)
 	return error;
 }
 
+/* VMs that do not run have no records. */
+static void note_without_records(struct metrics *metrics, uint64_t now)
+{
+	const struct vp_account *account = &metrics->account;
+
+	for (size_t i = 0; i < metrics->vms.count; i++) {
+		struct vp_vm *vm = &metrics->vms.at[i];
+		if (vm->end || (i < account->of_vms.count && account->of_vms.at[i].times.first))
+			continue;
+		if (vp_hypervisor_here()->is_gone(vm))
+			vm->end = now;
+		else
+			vp_account_counters_note(&metrics->counters, vp_vm_id(vm));
+	}
+}
+
 static struct vp_error *end_interval(struct metrics *metrics, struct vp_account_writer *writer,
 				     uint64_t now)
 {
+	if (vp_hypervisor_here()->scan_new)
+		vp_hypervisor_here()->scan_new(&metrics->vms, false);
 	vp_account_init(&metrics->account, &metrics->vms);
 	vp_account_writer_write(writer, now, false);
 	metrics->ended = now;
 	vp_account_counters_add(&metrics->counters, &metrics->account);
+	note_without_records(metrics, now);
 	vp_account_deinit(&metrics->account);
 	if (metrics->server && vp_http_server_has_ended(metrics->server))
 		return vp_error_new("the process that serves HTTP has ended");
@@ -169,12 +189,25 @@ static struct vp_error *reload(struct metrics *metrics)
 	return error;
 }
 
+/* A vCPU that first ran while the programs were loaded may have no event later. */
+static void find_late_vms(struct metrics *metrics)
+{
+	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
+
+	if (!hypervisor->scan_new)
+		return;
+	vp_vec_each (&metrics->vms, vm)
+		hypervisor->read_vcpus(vm);
+	hypervisor->scan_new(&metrics->vms, true);
+}
+
 static struct vp_error *count_intervals(struct metrics *metrics, struct vp_account_writer *writer)
 {
 	const struct vp_account_ops *ops;
 	struct vp_account_source *source = vp_account_writer_source(writer, &ops);
 
 	VP_TRY(ops->prepare(source));
+	find_late_vms(metrics);
 	uint64_t due = vp_clock_monotonic();
 	ops->begin(source, &metrics->vms, due);
 	for (uint64_t i = 0; !stop_wanted && (!metrics->count || i < metrics->count); i++) {

@@ -64,6 +64,11 @@ struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, 
 	return watch;
 }
 
+void vp_guest_watch_be_quiet(struct vp_guest_watch *watch)
+{
+	watch->is_quiet = true;
+}
+
 void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_watch_client *user)
 {
 	vp_vec_push(&watch->users, *user);
@@ -124,17 +129,26 @@ static bool vmm_runs(const struct vp_guest_watch *watch, const struct guest *gue
 	return !guest->ended && watch->access->runs(guest->pid);
 }
 
+/* Reports where the guest's kernel is. */
+static void guest_watch_note(struct vp_guest_watch *watch, char *sentence)
+{
+	if (watch->is_quiet)
+		free(sentence);
+	else
+		vp_vec_push(watch->notices, sentence);
+}
+
 static void send_lost(struct vp_guest_watch *watch, struct guest *guest, const char *why)
 {
 	guest->lost_at = vp_clock_monotonic();
 	free(guest->lost_why);
 	guest->lost_why = vp_strdup(why);
 	if (vmm_runs(watch, guest))
-		vp_vec_push(watch->notices,
-			    vp_format("VM '%s': guest memory is not read for now: %s; searching "
-				      "for the kernel again every %d to %u s",
-				      guest->name, why, VP_RETRY_S,
-				      vp_guest_retry_longest_s(watch->sampled)));
+		guest_watch_note(
+		    watch, vp_format("VM '%s': guest memory is not read for now: %s; searching "
+				     "for the kernel again every %d to %u s",
+				     guest->name, why, VP_RETRY_S,
+				     vp_guest_retry_longest_s(watch->sampled)));
 }
 
 static void report_found_again(struct vp_guest_watch *watch, struct guest *guest)
@@ -143,8 +157,8 @@ static void report_found_again(struct vp_guest_watch *watch, struct guest *guest
 
 	guest->lost_ns += passed;
 	guest->lost_at = 0;
-	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel was found again after %.1f s",
-					      guest->name, (double)passed / SECOND));
+	guest_watch_note(watch, vp_format("VM '%s': the kernel was found again after %.1f s",
+					  guest->name, (double)passed / SECOND));
 }
 
 /* Its kernel was not found so far: warn now, not only at the end. */
@@ -153,25 +167,25 @@ static void guest_watch_report_missing(struct vp_guest_watch *watch, struct gues
 {
 	if (guest->is_protected && !guest->reported_missing) {
 		guest->reported_missing = true;
-		vp_vec_push(watch->notices, vp_format("VM '%s': %s", guest->name, why));
+		guest_watch_note(watch, vp_format("VM '%s': %s", guest->name, why));
 	}
 	if (guest->reported_missing || guest->retry.tries < guest->quiet_tries ||
 	    !vmm_runs(watch, guest))
 		return;
 	guest->reported_missing = true;
-	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel has not been found, guest "
-					      "memory is not read: %s; searching every %d to %u s",
-					      guest->name, why, VP_RETRY_S,
-					      vp_guest_retry_longest_s(watch->sampled)));
+	guest_watch_note(watch, vp_format("VM '%s': the kernel has not been found, guest "
+					  "memory is not read: %s; searching every %d to %u s",
+					  guest->name, why, VP_RETRY_S,
+					  vp_guest_retry_longest_s(watch->sampled)));
 }
 
 static void report_searching(struct vp_guest_watch *watch, struct guest *guest)
 {
 	guest->reported_missing = true;
-	vp_vec_push(watch->notices,
-		    vp_format("VM '%s': still scanning guest memory for the kernel; guest symbols "
-			      "are available once it is found",
-			      guest->name));
+	guest_watch_note(
+	    watch, vp_format("VM '%s': still scanning guest memory for the kernel; guest symbols "
+			     "are available once it is found",
+			     guest->name));
 }
 
 static void report_found(struct vp_guest_watch *watch, struct guest *guest)
@@ -179,8 +193,8 @@ static void report_found(struct vp_guest_watch *watch, struct guest *guest)
 	uint64_t passed = vp_clock_monotonic() - guest->added;
 
 	guest->reported_missing = false;
-	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel was found after %.1f s",
-					      guest->name, (double)passed / SECOND));
+	guest_watch_note(watch, vp_format("VM '%s': the kernel was found after %.1f s", guest->name,
+					  (double)passed / SECOND));
 }
 
 static void guest_watch_follow(struct vp_guest_watch *watch, const struct guest *guest,

@@ -56,6 +56,8 @@ struct vp_guest_watch_client {
  */
 struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
 					  const char *directory, bool symbols);
+/* Another recorder reports which kernels are found. */
+void vp_guest_watch_be_quiet(struct vp_guest_watch *watch);
 /* Adds a client for all guests; before the first vp_guest_watch_add(). */
 void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_watch_client *user);
 void vp_guest_watch_free(struct vp_guest_watch *watch);

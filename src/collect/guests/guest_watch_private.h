@@ -75,6 +75,7 @@ struct vp_seen_lately {
 struct vp_guest_watch {
 	VP_VEC(struct vp_guest_watch_client) users;
 	vp_notices *notices;
+	bool is_quiet; /* see vp_guest_watch_be_quiet() */
 	const struct vp_guest_access *access;
 	void *lister; /* of the access operations; NULL: see lister_problem */
 	char *lister_problem;

@@ -20,6 +20,10 @@ struct vp_hypervisor {
 	 * gone, by a cheap check, and by a reliable one. */
 	struct vp_error *(*scan)(vp_vms *vms, bool at_start);
 	struct vp_vm *(*scan_one)(vp_vms *vms, uint32_t id, bool at_start);
+	/* Finds VMs of processes that had none; reads a VM's vCPUs again. NULL: not needed, because
+	 * VMs do not depend on events to be found. */
+	void (*scan_new)(vp_vms *vms, bool at_start);
+	void (*read_vcpus)(struct vp_vm *vm);
 	bool (*has_exited)(const struct vp_vm *vm);
 	bool (*is_gone)(const struct vp_vm *vm);
 	uint64_t (*generation)(void);         /* NULL: VMs must be checked one by one */
