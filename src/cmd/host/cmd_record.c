@@ -503,7 +503,7 @@ static int run_record(int argc, char **argv)
 	     "record only build-ids, no symbol tables of files"},
 	    {'q', "quiet", VP_OPTION_FLAG, &record.quiet, NULL, "no progress, no summary"},
 	    {0, "quiet-vms", VP_OPTION_FLAG, &record.quiet_vms, NULL,
-	     "do not report VMs that start or stop"},
+	     "do not report VMs that start or stop, or their kernels"},
 	    {0, "", VP_OPTION_HEADING, NULL, NULL, "Flight recorder"},
 	    VP_RECORD_FLIGHT_OPTIONS(&record.flight),
 	};
